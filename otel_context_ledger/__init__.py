@@ -1,0 +1,9 @@
+"""One ledger line per model call: what its context was made of, what the cache did and why, and whether it was right.
+
+Zero code: `opentelemetry-instrument python agent.py`. The names below are the public API; everything else may move.
+"""
+
+from otel_context_ledger.tasks import attempt, session, task
+
+__version__ = "0.1.0"
+__all__ = ["__version__", "attempt", "session", "task"]

@@ -1,0 +1,161 @@
+"""The settings of a process: the only reader of the environment and of `context-ledger.toml`.
+
+Every variable `CONTEXT_LEDGER_X` may also be written `OTEL_CONTEXT_LEDGER_X`, which is what the flags of
+`opentelemetry-instrument` set. A bad value is a sentence in `warnings` that contains it, and then the default.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+PREFIX = "CONTEXT_LEDGER_"
+DEFAULT_TOML = "context-ledger.toml"
+METRICS = ("sdk", "collector", "off")
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Everything a user may set. `facts` and `prices` are tables of `context-ledger.toml`, laid over the shipped ones."""
+
+    enabled: bool = True
+    file: Path | None = None
+    file_rotate_bytes: int = 64 * 2**20
+    file_keep: int = 5
+    surfaces: Mapping[str, str] = field(default_factory=dict)
+    metrics: str = "sdk"
+    digest_key: str | None = None
+    max_sessions: int = 1000
+    max_bytes: int = 64 * 2**20
+    repository: str = "auto"
+    task_id: str | None = None
+    attempt_id: str | None = None
+    session_id: str | None = None
+    agent: str | None = None
+    config: Path | None = None
+    facts: Mapping[str, object] = field(default_factory=dict)
+    prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+def from_env(environ: Mapping[str, str]) -> Config:
+    """The configuration of an environment. Never raises: what cannot be read is in `warnings`."""
+    found: dict[str, object] = {}
+    warnings: list[str] = []
+    for name, (parse, forms) in _VARIABLES.items():
+        variable = PREFIX + name.upper()
+        raw = environ.get(variable, environ.get(f"OTEL_{variable}"))
+        if raw is None or raw.strip() == "":
+            continue
+        try:
+            found[name] = parse(raw.strip())
+        except ValueError as error:
+            shown = "the value" if name == "digest_key" else repr(raw)
+            warnings.append(f"{variable}: {shown} is not {forms}; using the default{_because(error)}")
+    settings = replace(Config(), **found)  # type: ignore[arg-type]
+    tables, more = _tables(settings.config)
+    return replace(settings, **tables, warnings=(*warnings, *more))  # type: ignore[arg-type]
+
+
+def _because(error: ValueError) -> str:
+    return f" ({error})" if str(error) else ""
+
+
+def _flag(raw: str) -> bool:
+    words = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+    if raw.lower() not in words:
+        raise ValueError
+    return words[raw.lower()]
+
+
+def _positive(raw: str) -> int:
+    if not raw.isdecimal() or int(raw) < 1:
+        raise ValueError
+    return int(raw)
+
+
+def _one_of(words: tuple[str, ...]) -> Callable[[str], str]:
+    def parse(raw: str) -> str:
+        if raw.lower() not in words:
+            raise ValueError
+        return raw.lower()
+
+    return parse
+
+
+def _hosts(raw: str) -> Mapping[str, str]:
+    """`host[:port]=surface,…`"""
+    pairs = [item.strip().partition("=") for item in raw.split(",") if item.strip()]
+    bad = next((host for host, equals, surface in pairs if not (host and equals and surface)), None)
+    if bad is not None:
+        raise ValueError(f"at {bad!r}")
+    return {host.strip().lower(): surface.strip() for host, _, surface in pairs}
+
+
+def _path(raw: str) -> Path:
+    return Path(raw).expanduser()
+
+
+_COUNT = (_positive, "a whole number above 0")
+_TEXT: tuple[Callable[[str], object], str] = (str, "a text")
+_VARIABLES: Mapping[str, tuple[Callable[[str], object], str]] = {
+    "enabled": (_flag, "true or false"),
+    "file": (_path, "a path"),
+    "file_rotate_bytes": _COUNT,
+    "file_keep": _COUNT,
+    "surfaces": (_hosts, "host[:port]=surface,…"),
+    "metrics": (_one_of(METRICS), f"one of {', '.join(METRICS)}"),
+    "digest_key": _TEXT,
+    "max_sessions": _COUNT,
+    "max_bytes": _COUNT,
+    "repository": _TEXT,
+    "task_id": _TEXT,
+    "attempt_id": _TEXT,
+    "session_id": _TEXT,
+    "agent": _TEXT,
+    "config": (_path, "a path"),
+}
+VARIABLES = tuple(PREFIX + name.upper() for name in _VARIABLES)
+
+
+def _tables(path: Path | None) -> tuple[dict[str, object], tuple[str, ...]]:
+    """The tables of the TOML file that are ours to hand on, and what was wrong with it."""
+    file = path or Path(DEFAULT_TOML)
+    try:
+        raw = tomllib.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}, (f"{PREFIX}CONFIG: there is no file {str(path)!r}; using no file",) if path else ()
+    except (OSError, ValueError) as error:
+        return {}, (f"{file.name}: not readable as TOML ({error}); using no file",)
+    facts, bad_facts = _table(raw, "facts", lambda card: isinstance(card, dict), "a table of facts")
+    prices, bad_prices = _table(
+        raw, "prices", _is_card, f"a table of rates in USD per million tokens ({', '.join(RATES)})"
+    )
+    return {"facts": facts, "prices": prices}, tuple(f"{file.name}: {text}" for text in (*bad_facts, *bad_prices))
+
+
+RATES = ("input", "cache_read", "cache_write", "cache_write_1h", "output")
+
+
+def _is_card(card: object) -> bool:
+    return isinstance(card, dict) and all(
+        name in RATES and isinstance(rate, (int, float)) and not isinstance(rate, bool) and rate >= 0
+        for name, rate in card.items()
+    )
+
+
+def _table(
+    raw: Mapping[str, object], name: str, fits: Callable[[object], bool], forms: str
+) -> tuple[dict[str, object], list[str]]:
+    table = raw.get(name, {})
+    if not isinstance(table, dict):
+        return {}, [f"{name} = {table!r} is not a table; ignored"]
+    bad = [f"[{name}.{key}] {value!r} is not {forms}; ignored" for key, value in table.items() if not fits(value)]
+    return {key: value for key, value in table.items() if fits(value)}, bad

@@ -1,0 +1,337 @@
+"""The only module that touches SDKs: four shells around the one method that every model call of `openai` and
+`anthropic` passes (`_base_client.SyncAPIClient.request` and its async twin), and the instrumentor that puts them there.
+
+Below the seam nothing of the caller's is touched: bodies are already lists and dicts, results keep their types.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import secrets
+import time
+import types
+import weakref
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, get_origin
+
+import orjson
+import wrapt
+from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type: ignore[attr-defined]
+
+from otel_context_ledger import __version__, config, store, surfaces, tasks, telemetry
+from otel_context_ledger import model as m
+from otel_context_ledger.correctness import repository
+from otel_context_ledger.invocation import Call, Desk, Invocation
+from otel_context_ledger.ledger import Draft, Ledger, Limits
+from otel_context_ledger.surfaces import facts
+from otel_context_ledger.surfaces.events import mapping, pick
+
+SDKS = ("openai", "anthropic")
+SEAM = "_base_client"
+CLASSES = ("SyncAPIClient", "AsyncAPIClient")
+RAW_HEADER = "x-stainless-raw-response"
+CLIENT_HEADERS = ("x-msh-version", "user-agent")
+MAX_RESTORED_BYTES = 1 << 20
+FLUSH_SECONDS = 5.0
+_SENTINELS = ("NotGiven", "Omit")
+_log = logging.getLogger("otel_context_ledger")
+
+
+class ContextLedgerInstrumentor(BaseInstrumentor):  # type: ignore[misc,unused-ignore]
+    """Keeps a ledger line for every model call of this process. Reversible; configured by the environment alone."""
+
+    _desk: Desk | None = None
+    _hooked: bool = False
+    _stop: Callable[[], None] | None = None
+
+    def instrumentation_dependencies(self) -> Collection[str]:
+        """None: SDKs are patched when the program imports them."""
+        return ()
+
+    def _instrument(self, **kwargs: Any) -> None:
+        settings = config.from_env(os.environ)
+        if not settings.enabled:
+            return
+        for warning in settings.warnings:
+            _log.warning("context ledger: %s", warning)
+        self._desk, self._stop = assemble(settings)
+        if not self._hooked:
+            self._hooked = True
+            for sdk in SDKS:
+                wrapt.register_post_import_hook(self._patch, f"{sdk}.{SEAM}")
+        else:
+            for module in loaded():
+                self._patch(module)
+
+    def _uninstrument(self, **kwargs: Any) -> None:
+        for module in loaded():
+            for name in CLASSES:
+                _unwrap(getattr(module, name, None))
+        if self._stop is not None:
+            self._stop()
+        self._desk = self._stop = None
+
+    def _patch(self, module: Any) -> None:
+        if self._desk is None:
+            return
+        for name, shell in zip(CLASSES, (self._request, self._arequest), strict=True):
+            owner = getattr(module, name, None)
+            if owner is not None and not isinstance(owner.__dict__.get("request"), _Seam):
+                owner.request = _Seam(owner.request, shell)
+
+    def _request(
+        self, wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        invocation = self._begin(instance, args, kwargs)
+        if invocation is None:
+            return wrapped(*args, **kwargs)
+        with invocation.watching():
+            result = wrapped(*args, **self._with_shell(kwargs, invocation))
+        self._deliver(invocation, result, kwargs)
+        return result
+
+    async def _arequest(
+        self, wrapped: Callable[..., Awaitable[Any]], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        invocation = self._begin(instance, args, kwargs)
+        if invocation is None:
+            return await wrapped(*args, **kwargs)
+        with invocation.watching():
+            result = await wrapped(*args, **self._with_shell(kwargs, invocation))
+        self._deliver(invocation, result, kwargs)
+        return result
+
+    def _begin(self, client: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Invocation | None:
+        desk = self._desk
+        if desk is None:
+            return None
+        with desk.guard("begin"):
+            if telemetry.suppressed():
+                return None
+            call = read_call(client, args[1] if len(args) > 1 else kwargs.get("options"), desk.find)
+            return desk.begin(call) if call is not None else None
+        return None
+
+    def _with_shell(self, kwargs: dict[str, Any], invocation: Invocation) -> dict[str, Any]:
+        """The call's arguments, with the stream class replaced by one that watches its events."""
+        stream_cls = kwargs.get("stream_cls")
+        if not kwargs.get("stream") or stream_cls is None:
+            return kwargs
+        with invocation.guard("stream"):
+            return {**kwargs, "stream_cls": watched(stream_cls, invocation)}
+        return kwargs
+
+    def _deliver(self, invocation: Invocation, result: Any, kwargs: dict[str, Any]) -> None:
+        """Ends the entry of a whole answer, or leaves that to the stream."""
+        with invocation.guard("deliver"):
+            if not kwargs.get("stream"):
+                _answer(invocation, result)
+            elif getattr(type(result), "_context_ledger", None) is not None:
+                return
+            elif hasattr(result, "http_response") and hasattr(result, "parse"):
+                _later(invocation, result)
+            else:
+                invocation.ended("unread")
+
+
+class _Seam(wrapt.FunctionWrapper):  # type: ignore[misc,type-arg,unused-ignore]
+    """Our wrapper around `request`, told apart from anyone else's."""
+
+
+def loaded() -> Iterator[Any]:
+    """The seam modules that the program has imported."""
+    import sys
+
+    names = (f"{sdk}.{SEAM}" for sdk in SDKS)
+    return (sys.modules[name] for name in names if name in sys.modules)
+
+
+def _unwrap(owner: Any) -> None:
+    if owner is not None and isinstance(owner.__dict__.get("request"), _Seam):
+        owner.request = owner.__dict__["request"].__wrapped__
+
+
+def read_call(client: Any, options: Any, find: Callable[[str, str, Mapping[str, object]], Any]) -> Call | None:
+    """What the seam sees of a call, or `None` when it is no model call that carries a context."""
+    body = options.json_data
+    if not isinstance(body, dict) or str(options.method).lower() != "post":
+        return None
+    base = client.base_url
+    path = str(options.url)
+    full = path if "://" in path else f"{base.path.rstrip('/')}/{path.lstrip('/')}"
+    host = f"{base.host}:{base.port}" if base.port else str(base.host)
+    sent = {
+        k: v for k, v in {**body, **mapping(pick(options, "extra_json"))}.items() if type(v).__name__ not in _SENTINELS
+    }
+    surface = find(host, full.split("://", 1)[-1].split("/", 1)[-1] if "://" in full else full, sent)
+    if surface is None:
+        return None
+    return Call(surface, host, str(base.host), base.port, sent, _client_name(client, options))
+
+
+def _client_name(client: Any, options: Any) -> str | None:
+    """The calling program's own version header, if it set one."""
+    given = {**mapping(pick(client, "_custom_headers")), **mapping(pick(options, "headers"))}
+    named = {key.lower(): value for key, value in given.items() if isinstance(key, str)}
+    return next((value[:64] for key in CLIENT_HEADERS if isinstance(value := named.get(key), str)), None)
+
+
+def _answer(invocation: Invocation, result: Any) -> None:
+    raw = getattr(result, "http_response", None)
+    response = raw if raw is not None else (result if hasattr(result, "status_code") else None)
+    if response is None:
+        invocation.answered(result)
+    elif response.is_closed:
+        invocation.answered_raw(lambda: orjson.loads(response.content))
+    else:
+        invocation.ended("unread")
+
+
+def _later(invocation: Invocation, result: Any) -> None:
+    """A raw response whose stream is made when the program asks for it, if it ever does."""
+    if getattr(result, "_stream_cls", None) is None:
+        invocation.ended("unread")
+    else:
+        weakref.finalize(result, invocation.unclaimed)
+
+
+def watched(stream_cls: Any, invocation: Invocation) -> Any:
+    """A subclass of the SDK's stream class that shows its events to an invocation. It has the same name, keeps no
+    state on the stream (Anthropic iterates a copy of it) and lives as long as the stream."""
+    origin = get_origin(stream_cls) or stream_cls
+    if not hasattr(origin, "__stream__"):
+        return stream_cls
+    body = _asynchronous(origin, invocation) if hasattr(origin, "__aiter__") else _synchronous(origin, invocation)
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        origin.__init__(self, *args, **kwargs)
+        invocation.claim()
+        weakref.finalize(self, invocation.ended, "abandoned")
+
+    names = {name: getattr(origin, name) for name in ("__module__", "__qualname__", "__doc__")}
+    body |= {**names, "__init__": __init__, "__orig_bases__": (stream_cls,), "_context_ledger": True}
+    return types.new_class(origin.__name__, (origin,), {}, lambda namespace: namespace.update(body))
+
+
+def _synchronous(origin: Any, invocation: Invocation) -> dict[str, Any]:
+    def __stream__(self: Any) -> Iterator[Any]:
+        with invocation.streaming():
+            for event in origin.__stream__(self):
+                invocation.see(event)
+                yield event
+
+    def close(self: Any) -> None:
+        origin.close(self)
+        invocation.ended("closed")
+
+    return {"__stream__": __stream__, "close": close}
+
+
+def _asynchronous(origin: Any, invocation: Invocation) -> dict[str, Any]:
+    async def __stream__(self: Any) -> Any:
+        with invocation.streaming():
+            async for event in origin.__stream__(self):
+                invocation.see(event)
+                yield event
+
+    async def close(self: Any) -> None:
+        await origin.close(self)
+        invocation.ended("closed")
+
+    return {"__stream__": __stream__, "close": close}
+
+
+def assemble(settings: config.Config) -> tuple[Desk, Callable[[], None]]:
+    """The desk of this process, and what undoes it."""
+    lore = _lore(settings)
+    ledger = Ledger(
+        lore,
+        __version__,
+        Limits(settings.max_sessions, settings.max_bytes),
+        settings.prices,
+        settings.digest_key.encode()[:64] if settings.digest_key else None,
+    )
+    file = _file(settings, ledger)
+    watcher = _watcher(settings)
+    around = partial(_surroundings, settings, watcher)
+    keep = partial(_keep, file, ledger) if file else None
+    find = partial(surfaces.find, lore=lore, named=settings.surfaces)
+    desk = Desk(
+        ledger, telemetry.Telemetry(__version__, settings.metrics == "sdk"), around, time.perf_counter, find, keep
+    )
+    os.register_at_fork(after_in_child=_renew(weakref.ref(ledger)))
+    return desk, partial(_stop, file, watcher)
+
+
+def _lore(settings: config.Config) -> facts.Lore:
+    try:
+        return facts.load(settings.facts)
+    except ValueError as error:
+        _log.warning("context ledger: context-ledger.toml: %s; using the shipped facts", error)
+        return facts.load()
+
+
+def _file(settings: config.Config, ledger: Ledger) -> store.Store | None:
+    if settings.file is None:
+        return None
+    try:
+        ledger.restore(store.tail(settings.file, MAX_RESTORED_BYTES).entries)
+    except OSError:
+        _log.debug("context ledger: no earlier ledger to restore from")
+    file = store.Store(settings.file, settings.file_rotate_bytes, settings.file_keep)
+    atexit.register(file.close, FLUSH_SECONDS)
+    return file
+
+
+def _watcher(settings: config.Config) -> repository.Watcher | None:
+    if settings.repository == "off":
+        return None
+    directory = Path.cwd() if settings.repository == "auto" else Path(settings.repository)
+    watcher = repository.Watcher(directory, time.time)
+    watcher.start()
+    return watcher
+
+
+def _renew(ledger: weakref.ref[Ledger]) -> Callable[[], None]:
+    def renew() -> None:
+        found = ledger()
+        if found is not None:
+            found.renew_lock()
+
+    return renew
+
+
+def _stop(file: store.Store | None, watcher: repository.Watcher | None) -> None:
+    if file is not None:
+        atexit.unregister(file.close)
+        file.close(FLUSH_SECONDS)
+    if watcher is not None:
+        watcher.stop()
+
+
+def _keep(file: store.Store, ledger: Ledger, entry: m.Entry, draft: Draft) -> None:
+    file.put(lambda: store.line(entry, ledger.trail(draft)))
+
+
+def _surroundings(settings: config.Config, watcher: repository.Watcher | None) -> m.Surroundings:
+    now, names = time.time(), tasks.current()
+    snapshot = None
+    if watcher is not None:
+        snapshot = watcher.latest()
+        watcher.poke()
+    return m.Surroundings(
+        entry_id=secrets.token_hex(8),
+        now=now,
+        session=names.session or settings.session_id,
+        conversation=telemetry.conversation(),
+        task=names.task or settings.task_id,
+        attempt=names.attempt or settings.attempt_id,
+        agent=settings.agent,
+        repo_snapshot=snapshot.identity if snapshot else "off",
+        repo_age=max(0.0, now - snapshot.taken) if snapshot and snapshot.taken else None,
+        repo_head=snapshot.head if snapshot else None,
+    )

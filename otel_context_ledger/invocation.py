@@ -1,0 +1,268 @@
+"""One model call in flight: begin, finish, fail; sync, async and streams alike. Everything that can go wrong in here is
+caught by one guard, counted, and never reaches the program.
+
+The whole architecture is one flow: surface → request → draft → recording → the call → response → entry → its views.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from otel_context_ledger import model as m
+from otel_context_ledger import semconv as s
+from otel_context_ledger.ledger import Draft, Ledger
+from otel_context_ledger.surfaces import Surface
+from otel_context_ledger.surfaces.events import mapping, plain
+from otel_context_ledger.telemetry import Recording, Telemetry
+
+MAX_KEPT_EVENTS = 512
+_log = logging.getLogger("otel_context_ledger")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What the seam saw of a call: where it goes, its body, and the few headers that name the client."""
+
+    surface: Surface
+    endpoint: str
+    host: str
+    port: int | None
+    body: Mapping[str, object]
+    client: str | None = None
+
+
+Keep = Callable[[m.Entry, Draft], None]
+Find = Callable[[str, str, Mapping[str, object]], Surface | None]
+
+
+class Guard:
+    """The one guard: an error of ours is counted and said once, and the program goes on."""
+
+    __slots__ = ("_desk", "_stage")
+
+    def __init__(self, desk: Desk, stage: str) -> None:
+        self._desk, self._stage = desk, stage
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        self._desk.note(self._stage, error)
+        return True
+
+
+class Desk:
+    """Where calls are recorded: the ledger, the telemetry, and what is asked of the surroundings for each call.
+
+    `clock` gives seconds since the epoch, `ticks` monotonic seconds; `surroundings` makes the record of one call; `keep`
+    takes finished entries to the ledger file; `find` says which surface a host, path and body belong to.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        telemetry: Telemetry,
+        surroundings: Callable[[], m.Surroundings],
+        ticks: Callable[[], float],
+        find: Find,
+        keep: Keep | None = None,
+    ) -> None:
+        self.ledger, self.telemetry, self.find, self.keep = ledger, telemetry, find, keep
+        self.surroundings, self.ticks = surroundings, ticks
+        self.errors: dict[str, int] = {}
+
+    def guard(self, stage: str) -> Guard:
+        """The guard around a step of ours."""
+        return Guard(self, stage)
+
+    def note(self, stage: str, error: Exception) -> None:
+        """Counts an error of ours and says the first one of its stage once; never raises."""
+        try:
+            if stage not in self.errors:
+                _log.warning("context ledger: %s failed with %s; the call is unaffected", stage, type(error).__name__)
+                _log.debug("context ledger: %s", stage, exc_info=error)
+            self.errors[stage] = self.errors.get(stage, 0) + 1
+            self.telemetry.failed(stage)
+        except Exception:  # noqa: BLE001, S110
+            return
+
+    def begin(self, call: Call) -> Invocation | None:
+        """The invocation of a call that is about to be made, or `None` when it could not be opened."""
+        with self.guard("begin"):
+            return Invocation(self, call)
+        return None
+
+
+class Invocation:
+    """One call from its begin to its one end. Ends that come after the first are ignored."""
+
+    def __init__(self, desk: Desk, call: Call) -> None:
+        self._desk, self._surface = desk, call.surface
+        around = desk.surroundings()
+        self._began, self._now = desk.ticks(), around.now
+        request = call.surface.read_request(call.body)
+        if request.client_version is None:
+            request = replace(request, client_version=call.client)
+        self.draft = desk.ledger.open(call.surface, call.endpoint, request, around)
+        self.recording: Recording = desk.telemetry.start(
+            request.model, opening(call, self.draft), int(around.now * 1e9)
+        )
+        self._kept: list[object] = []
+        self._first_token: float | None = None
+        self._first_content: float | None = None
+        self._dropped = False
+        self._ended = False
+        self._claimed = False
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Around the call itself: our span is current, and whatever it raises ends the entry and goes on up."""
+        with self.recording.current():
+            try:
+                yield
+            except BaseException as error:
+                self.failed(error)
+                raise
+
+    @contextmanager
+    def streaming(self) -> Iterator[None]:
+        """Around the loop over a stream's events, sync or async."""
+        try:
+            yield
+        except GeneratorExit:
+            self.ended("closed")
+            raise
+        except BaseException as error:
+            self.failed(error)
+            raise
+        else:
+            self.ended("complete")
+
+    def see(self, event: object) -> None:
+        """Looks at one event of a stream and keeps it if it says more than its text. Called for every event."""
+        try:
+            if self._first_content is None:
+                self._channel(event)
+            if not self._kept or self._surface.keep(event):
+                self._put(event)
+        except Exception as error:  # noqa: BLE001
+            self._desk.note("event", error)
+
+    def _channel(self, event: object) -> None:
+        channel = self._surface.channel(event)
+        if channel is None:
+            return
+        now = self._desk.ticks() - self._began
+        self._first_token = now if self._first_token is None else self._first_token
+        if channel == "text":
+            self._first_content = now
+
+    def _put(self, event: object) -> None:
+        if len(self._kept) < MAX_KEPT_EVENTS:
+            self._kept.append(event)
+        else:
+            self._kept[-1] = event
+            self._dropped = True
+
+    def guard(self, stage: str) -> Guard:
+        """The desk's guard."""
+        return self._desk.guard(stage)
+
+    def claim(self) -> None:
+        """A stream took charge of this call: it will say when it ends."""
+        self._claimed = True
+
+    def unclaimed(self) -> None:
+        """What could have made a stream is gone: if it never did, the call is abandoned."""
+        if not self._claimed:
+            self.ended("abandoned")
+
+    def answered(self, answer: object) -> None:
+        """The call returned a whole answer as an object of the SDK."""
+        self.answered_raw(lambda: plain(answer))
+
+    def answered_raw(self, body: Callable[[], object]) -> None:
+        """The call returned a whole answer, whose JSON `body` gives."""
+        self._end(lambda: self._surface.read_response(mapping(body())), m.Ending("complete"))
+
+    def failed(self, error: BaseException) -> None:
+        """The call, or the loop over its stream, raised. A paid answer that an error carries is still read."""
+        name = type(error).__name__
+        cancelled = not isinstance(error, Exception) or name == "CancelledError"
+        answer = getattr(error, "completion", None)
+        how = "cancelled" if cancelled else "failed"
+        read = self._folded if answer is None else (lambda: self._surface.read_response(mapping(plain(answer))))
+        self._end(read, m.Ending(how if answer is None else "complete", name))
+
+    def ended(self, how: str) -> None:
+        """The stream ended: complete, closed early, abandoned, or its answer stays unread."""
+        self._end(self._folded, m.Ending(how))
+
+    def _folded(self) -> m.Response:
+        if not self._kept:
+            return m.Response()
+        return self._surface.read_response(self._surface.fold([mapping(plain(event)) for event in self._kept]))
+
+    def _end(self, read: Callable[[], m.Response], ending: m.Ending) -> None:
+        if self._ended:
+            return
+        self._ended = True
+        desk = self._desk
+        response, flaw = m.Response(), None
+        with desk.guard("response"):
+            flaw = "response_unreadable"
+            response = read()
+            flaw = None
+        with desk.guard("finish"):
+            duration = desk.ticks() - self._began
+            timing = m.Timing(duration, self._first_token, self._first_content)
+            entry = desk.ledger.close(self.draft, response, ending, timing, self._now + duration, flaw)
+            own = replace(entry.self, counted_by="sdk" if desk.telemetry.counts else "none", truncated=self._dropped)
+            self._publish(replace(entry, self=own))
+
+    def _publish(self, entry: m.Entry) -> None:
+        desk = self._desk
+        if desk.keep is not None:
+            with desk.guard("store"):
+                desk.keep(entry, self.draft)
+        with desk.guard("telemetry"):
+            desk.telemetry.record(entry, self.recording)
+
+
+def opening(call: Call, draft: Draft) -> dict[str, object]:
+    """What a sampler may want to know when our own span starts, and the request's standard attributes."""
+    request = draft.request
+    effort = request.effort
+    found: dict[str, object] = {
+        s.GEN_AI_OPERATION_NAME: "chat",
+        s.GEN_AI_PROVIDER_NAME: call.surface.provider,
+        s.GEN_AI_REQUEST_MODEL: request.model,
+        s.SERVER_ADDRESS: call.host,
+        s.SERVER_PORT: call.port,
+        s.GEN_AI_REQUEST_STREAM: True if request.stream else None,
+        s.GEN_AI_REQUEST_REASONING_LEVEL: effort,
+        s.GEN_AI_REQUEST_PREVIOUS_RESPONSE_ID: request.previous_response,
+        s.GEN_AI_CONVERSATION_ID: draft.link.session if draft.link.source == "conversation_id" else None,
+        s.GEN_AI_AGENT_NAME: draft.around.agent,
+    }
+    if call.surface.provider == "openai":
+        found[s.OPENAI_API_TYPE] = call.surface.api
+        found[s.OPENAI_REQUEST_SERVICE_TIER] = request.settings.get("service_tier")
+    found |= {key: request.sampling.get(name) for name, key in SAMPLING.items()}
+    return {key: value for key, value in found.items() if isinstance(value, (str, bool, int, float))}
+
+
+SAMPLING = {
+    "max_tokens": s.GEN_AI_REQUEST_MAX_TOKENS,
+    "temperature": s.GEN_AI_REQUEST_TEMPERATURE,
+    "top_p": s.GEN_AI_REQUEST_TOP_P,
+    "top_k": s.GEN_AI_REQUEST_TOP_K,
+    "frequency_penalty": s.GEN_AI_REQUEST_FREQUENCY_PENALTY,
+    "presence_penalty": s.GEN_AI_REQUEST_PRESENCE_PENALTY,
+    "seed": s.GEN_AI_REQUEST_SEED,
+    "n": s.GEN_AI_REQUEST_CHOICE_COUNT,
+}

@@ -1,0 +1,463 @@
+"""The pipeline: a request becomes a `Draft`, the draft and its response become an `Entry`.
+
+The two wings meet here and nowhere else. Pure but for its state, which one lock guards; clocks and ids are arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from threading import Lock
+
+from otel_context_ledger import model as m
+from otel_context_ledger.canonical import written as exported
+from otel_context_ledger.cost import Card, Prices, price
+from otel_context_ledger.reuse import attribution, locator
+from otel_context_ledger.reuse.attribution import Case, Judgement, Rules
+from otel_context_ledger.reuse.identity import Identity, Policies, identify
+from otel_context_ledger.reuse.lineage import Anchor, Head, Lineage, Link
+from otel_context_ledger.reuse.observed import Observations
+from otel_context_ledger.reuse.segments import Outline, texts
+from otel_context_ledger.reuse.traces import Found, Traces
+from otel_context_ledger.surfaces import Surface
+from otel_context_ledger.surfaces.facts import Lore
+
+MAX_TRAIL = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much the ledger remembers: sessions and bytes."""
+
+    sessions: int = 1000
+    bytes: int = 64 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A ledger line before the answer. `head` is what the lineage remembers of it while the call is in flight."""
+
+    surface: Surface
+    endpoint: str
+    request: m.Request
+    outline: Outline
+    identity: Identity
+    link: Link
+    found: Found | None
+    kind: str
+    around: m.Surroundings
+    rules: Rules
+    reusable: int | None
+    head: Head | None
+
+
+class Ledger:
+    """Opens and closes entries; `version` is written into each."""
+
+    def __init__(
+        self,
+        lore: Lore,
+        version: str = "",
+        limits: Limits | None = None,
+        prices: Mapping[str, Mapping[str, float]] | None = None,
+        digest_key: bytes | None = None,
+    ) -> None:
+        bounds = limits or Limits()
+        self._lore, self._version, self._prices = lore, version, Prices(prices)
+        self._lineage = Lineage(bounds.sessions, bounds.bytes, lore.forms.summary_openings)
+        self._policies, self._observed, self._traces = Policies(), Observations(), Traces()
+        self._export = partial(exported, key=digest_key)
+        self._lock = Lock()
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions are remembered."""
+        return self._lineage.sessions
+
+    def renew_lock(self) -> None:
+        """A free lock for a forked child, whose parent may have held the old one."""
+        self._lock = Lock()
+
+    def restore(self, lines: Iterable[Mapping[str, object]]) -> None:
+        """Lets the calls of earlier processes be continued, from their ledger lines, oldest first."""
+        self._traces = Traces(lines)
+
+    def open(self, surface: Surface, endpoint: str, request: m.Request, around: m.Surroundings) -> Draft:
+        """The draft of a call that is about to be made."""
+        names = _names(request, around, self._export)
+        with self._lock:
+            outline = self._lineage.outline(request, surface.unrendered, [name for name, _ in names])
+            identity = identify(
+                request, outline, surface.name, around.repo_snapshot, self._policies, self._lineage.memo
+            )
+            link = self._lineage.link(names, outline, identity, request, f"s-{around.entry_id}")
+            found = None if link.head else self._resumed(names, outline)
+            if found and link.source == "lineage":
+                link = replace(link, session=found.trace.session)
+            kind = self._kind(request, outline, link)
+            lean = replace(request, tools=(), system=(), messages=())
+            head = Head(
+                around.entry_id, link.session, endpoint, outline, identity, lean, around.now,
+                first=link.head is None and found is None, anchors=_inherited(link, outline),
+            )  # fmt: skip
+            if kind == "agent":
+                self._lineage.put(head, None)
+        rules = self._rules(surface, request, endpoint)
+        reusable = attribution.estimate(link, outline, rules.block) if _same_cache(link, identity) else 0
+        if found is not None:
+            reusable = found.trace.tokens if found.whole else None
+        return Draft(
+            surface, endpoint, lean, outline, identity, link, found, kind, around, rules, reusable,
+            head if kind == "agent" else None,
+        )  # fmt: skip
+
+    def close(
+        self,
+        draft: Draft,
+        response: m.Response,
+        ending: m.Ending,
+        timing: m.Timing,
+        now: float,
+        flaw: str | None = None,
+    ) -> m.Entry:
+        """The entry of a call that ended at `now`, however it ended."""
+        draft = replace(draft, link=self._current(draft.link))
+        judgement, case = self._judge(draft, response, ending, now)
+        with self._lock:
+            evidence = self._settle(draft, response, ending, case, judgement, now)
+        card = self._prices.card(draft.surface.facts.price, response.model or draft.request.model, now)
+        return self._entry(draft, response, ending, timing, _Verdict(case, judgement, evidence, card), flaw)
+
+    def _resumed(self, names: Sequence[tuple[str, str]], outline: Outline) -> Found | None:
+        if not len(self._traces):
+            return None
+        return self._traces.find([name for name, _ in names], outline, self._export)
+
+    def _current(self, link: Link) -> Link:
+        """The link with its head as it is now: it may have been in flight when the call was opened."""
+        if link.head is None or link.head.closed is not None:
+            return link
+        with self._lock:
+            now = next((h for h in self._lineage.heads() if link.head and h.entry_id == link.head.entry_id), link.head)
+        return replace(link, head=replace(now, closed=link.head.closed) if now.tokens is None else now)
+
+    def _kind(self, request: m.Request, outline: Outline, link: Link) -> str:
+        """agent, compaction (a summarising call of a known form) or auxiliary (a side call of a named session)."""
+        forms = self._lore.forms
+        system = texts(request.system[0]).lstrip() if request.system else ""
+        last = texts(request.messages[-1]) if request.messages else ""
+        if system.startswith(forms.system_openings) or any(form in last for form in forms.instructions):
+            return "compaction"
+        head = link.head
+        named = link.source != "lineage"
+        beside = head is not None and link.relation == "departs" and head.outline.of("tool") and not request.tools
+        return "auxiliary" if named and beside else "agent"
+
+    def _rules(self, surface: Surface, request: m.Request, endpoint: str) -> Rules:
+        facts = surface.facts
+        seen = self._observed.of((surface.name, request.model, endpoint))
+        return Rules(
+            block=seen.block(facts.block),
+            minimum=facts.minimum,
+            minimum_previous=facts.minimum_previous,
+            minimum_note=facts.origins.get("minimum"),
+            smallest_hit=seen.smallest_hit,
+            lifetime=facts.lifetime(request.retention),
+            write_lag=facts.write_lag,
+            markers=facts.markers,
+            windows=facts.windows,
+            summaries=self._lore.forms.summary_openings,
+        )
+
+    def _judge(self, draft: Draft, response: m.Response, ending: m.Ending, now: float) -> tuple[Judgement, Case]:
+        head, usage = draft.link.head, response.usage
+        expected = _expected(draft, usage)
+        case = Case(
+            draft.link, draft.outline, draft.request, response, draft.rules, draft.around.now, expected, draft.reusable
+        )
+        if ending.how == "failed" or draft.kind != "agent":
+            return Judgement(), case
+        if head is None and draft.found is not None:
+            return _judge_resumed(draft, case, self._fields(draft)), case
+        return attribution.judge(case), case
+
+    def _settle(
+        self, draft: Draft, response: m.Response, ending: m.Ending, case: Case, judgement: Judgement, now: float
+    ) -> tuple[str, ...]:
+        """Brings the lineage up to date; returns what the session's past adds to the evidence."""
+        head, earlier, usage = draft.head, draft.link.head, response.usage
+        if head is None:
+            return ()
+        self._lineage.drop(head)
+        if ending.how == "failed":
+            return ()
+        scope = (draft.surface.name, draft.request.model, draft.endpoint)
+        self._observed.note(scope, usage.cache_read, earlier.tokens if earlier else None)
+        same = earlier is not None and case.shortfall > 0 and earlier.cached == usage.cache_read
+        extends = draft.link.relation in ("extends", "repeats", "continues")
+        replaces = earlier if earlier and extends and earlier.identity.cache == draft.identity.cache else None
+        settled = replace(
+            head, closed=now, tokens=usage.input, cached=usage.cache_read, served=response.model, route=response.route,
+            response_id=response.response_id, written=attribution.written(response, draft.request),
+            anchors=_anchored(head, usage.input), plateau=(earlier.plateau + 1 if earlier and same else 0),
+        )  # fmt: skip
+        self._lineage.put(settled, replaces if replaces and replaces.session == head.session else None)
+        if judgement.causes and judgement.causes[0].name == "tools_reordered":
+            times, gap = self._lineage.reordered(head.session, draft.around.now)
+            return (f"recurrence={times}", *([f"interval_seconds={gap:.0f}"] if gap is not None else []))
+        return ()
+
+    def _fields(self, draft: Draft) -> dict[str, object]:
+        """The exported hashes of a request, by the names that they have in the ledger file."""
+        parts = draft.identity.parts
+        named = {
+            "policy_hash": "policy", "policy_wire_hash": "policy_wire", "tool_schema_hash": "tools",
+            "tool_wire_hash": "tools_wire",
+        }  # fmt: skip
+        hashes = {field: self._digest(parts[part]) for field, part in named.items()}
+        return {"model_id": draft.request.model, "reasoning_effort": _effort(draft.request), **hashes}
+
+    def _digest(self, value: object) -> str | None:
+        return self._export(value) if isinstance(value, bytes) else None
+
+    def _entry(
+        self,
+        draft: Draft,
+        response: m.Response,
+        ending: m.Ending,
+        timing: m.Timing,
+        verdict: _Verdict,
+        flaw: str | None,
+    ) -> m.Entry:
+        around = draft.around
+        found = flaw or draft.outline.flaw
+        own = m.SelfGroup(
+            around.entry_id, around.now, self._version, f"unencodable:{found}" if found and not flaw else found
+        )
+        names = m.TaskGroup(
+            around.task,
+            around.attempt,
+            draft.link.session,
+            draft.link.source,
+            draft.link.parent,
+            draft.kind,
+            around.agent,
+        )
+        money = price(response.usage, verdict.card, verdict.avoidable(draft), draft.surface.facts.unit)
+        return m.Entry(
+            self=own,
+            task=names,
+            model=_model(draft, response, verdict.card),
+            context=self._context(draft),
+            cache=_cache(draft, response, ending, verdict),
+            request=_request(draft, response, ending, timing),
+            money=_money(money),
+            sampling=draft.request.sampling,
+            usage=response.usage,
+            cost_components=money.components,
+            repo_head=around.repo_head,
+            service_tier=response.service_tier,
+        )
+
+    def _context(self, draft: Draft) -> m.ContextGroup:
+        head, around, outline = draft.link.head, draft.around, draft.outline
+        places = (locator.spell(at, size, self._export(link)) for at, size, link in locator.locate(outline))
+        hashes = {k: v for k, v in self._fields(draft).items() if k.endswith("_hash")}
+        trace = draft.found.trace.entry_id if draft.found else None
+        return m.ContextGroup(
+            **hashes,  # type: ignore[arg-type]
+            repo_snapshot=around.repo_snapshot,
+            repo_age=around.repo_age,
+            history_range=f"{outline.offset}-{outline.offset + len(outline.messages)}",
+            history_length=len(outline.messages),
+            context_identity=self._export(draft.identity.context),
+            cache_identity=self._export(draft.identity.cache),
+            identity_changed=draft.identity.changed(head.identity) if head else None,
+            comparable_id=head.entry_id if head else trace,
+            prefix_locator=tuple(places),
+        )
+
+    def trail(self, draft: Draft) -> m.Trail:
+        """The segments that a call added to its comparable call; digested off the hot path."""
+        head, outline = draft.link.head, draft.outline
+        same_header = head is not None and head.outline.root == outline.root
+        shared = draft.link.shared if same_header else 0
+        keep = len(outline.header) + shared if same_header else 0
+        header = () if same_header else outline.header
+        rows = [(s.kind, s.name, s.size, self._export(s.digest)) for s in header]
+        ends = range(shared, len(outline.messages))
+        rows += [
+            ("message", outline.message(at).name, outline.sizes[at], self._export(outline.digests[at]))
+            for at in ends[:MAX_TRAIL]
+        ]
+        return m.Trail(head.entry_id if head and same_header else None, keep, tuple(rows))
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    case: Case
+    judgement: Judgement
+    evidence: tuple[str, ...]
+    card: Card | None
+
+    @property
+    def cause(self) -> m.Cause | None:
+        return self.judgement.causes[0] if self.judgement.causes else None
+
+    def avoidable(self, draft: Draft) -> int | None:
+        """Tokens that the comparable call had in the cache and this one did not read from it."""
+        known = self.case.response.usage.cache_read is not None and self.case.expected is not None
+        return self.case.shortfall if known and draft.kind == "agent" else None
+
+
+def _names(request: m.Request, around: m.Surroundings, export: partial[str]) -> list[tuple[str, str]]:
+    """The sessions that the program or the request names, the most explicit first. A cache key may hold anything, so
+    its digest stands for it."""
+    from otel_context_ledger.canonical import digest
+
+    key = f"key-{export(digest(request.cache_key.encode())).split(':')[1][:16]}" if request.cache_key else None
+    given = (
+        (around.session, "explicit"), (around.conversation, "conversation_id"),
+        (request.conversation, "conversation_id"), (key, "cache_key"),
+    )  # fmt: skip
+    return [(name, source) for name, source in given if name]
+
+
+def _same_cache(link: Link, identity: Identity) -> bool:
+    head = link.head or link.sibling
+    return head is None or head.identity.parts["model"] == identity.parts["model"]
+
+
+def _inherited(link: Link, outline: Outline) -> tuple[Anchor, ...]:
+    """The comparable call's known counts that hold for this request's prefix too."""
+    head = link.head or link.sibling
+    if head is None or head.outline.root != outline.root:
+        return ()
+    edge = outline.size(link.shared)
+    return tuple(anchor for anchor in head.anchors if anchor.size <= edge)
+
+
+def _anchored(head: Head, tokens: int | None) -> tuple[Anchor, ...]:
+    if tokens is None:
+        return head.anchors
+    size = head.outline.size()
+    kept = [anchor for anchor in head.anchors if anchor.size < size and anchor.tokens <= tokens]
+    return (*kept[-63:], Anchor(size, tokens))
+
+
+def _expected(draft: Draft, usage: m.Usage) -> int | None:
+    """What could have been reused had nothing changed: the comparable prompt, no more than this one, in whole blocks.
+    Where the end of the history was taken back, what was taken back was not asked for again."""
+    head, trace = draft.link.head, draft.found.trace if draft.found else None
+    known = head.tokens if head else (trace.tokens if trace else None)
+    if known is None:
+        return draft.reusable if head else None
+    whole = min(known, usage.input) if usage.input is not None else known
+    if draft.link.relation == "rewinds" and draft.reusable is not None:
+        whole = min(whole, draft.reusable)
+    return whole - whole % draft.rules.block
+
+
+def _judge_resumed(draft: Draft, case: Case, fields: Mapping[str, object]) -> Judgement:
+    found, usage = draft.found, case.response.usage
+    if usage.cache_read is None:
+        return Judgement((m.Cause("not_reported", evidence=("counters",)),))
+    if found is None or case.expected is None or case.shortfall < case.rules.block:
+        return Judgement()
+    causes = found.causes(fields)
+    idle, lifetime = draft.around.now - found.trace.closed, case.rules.lifetime
+    if lifetime is not None and idle > lifetime:
+        evidence = (f"idle_seconds={idle:.0f}", f"retention_seconds={lifetime:.0f}")
+        causes = (*causes, m.Cause("retention_expired", ("resume",), evidence=evidence, confidence="inferred"))
+    unexplained = m.Cause("provider_unexplained", ("resume",), evidence=("prefix_intact",), confidence="inferred")
+    return Judgement(causes or (unexplained,))
+
+
+def _effort(request: m.Request) -> str | None:
+    return request.effort_in_band or request.effort
+
+
+def _model(draft: Draft, response: m.Response, card: Card | None) -> m.ModelGroup:
+    request, facts = draft.request, draft.surface.facts
+    return m.ModelGroup(
+        provider_surface=draft.surface.name,
+        provider=draft.surface.provider,
+        endpoint=draft.endpoint,
+        api=draft.surface.api,
+        model_id=request.model,
+        model_served=response.model,
+        reasoning_effort=_effort(request),
+        reasoning_effort_requested=request.effort,
+        client_version=request.client_version,
+        context_window=facts.window(request.model) or (card.window if card else None),
+        route=response.route,
+    )
+
+
+def _outcome(draft: Draft, usage: m.Usage, case: Case, cause: m.Cause | None) -> str:
+    if usage.cache_read is None:
+        return m.UNKNOWN
+    if usage.missed == 0:
+        return "hit"
+    if draft.link.head is None and draft.found is None:
+        return "cold"
+    if not usage.cache_read:
+        return "miss"
+    return "partial" if cause is not None else "hit"
+
+
+def _cache(draft: Draft, response: m.Response, ending: m.Ending, verdict: _Verdict) -> m.CacheGroup:
+    usage, case, causes, cause = response.usage, verdict.case, verdict.judgement.causes, verdict.cause
+    asked = draft.request.diagnostics_asked or response.verdict is not None
+    return m.CacheGroup(
+        cache_report="reported" if usage.cache_read is not None else "not_reported",
+        input_tokens=usage.input,
+        cached_tokens=usage.cache_read,
+        cache_write_tokens=usage.cache_write,
+        cache_write_5m_tokens=usage.write_5m,
+        cache_write_1h_tokens=usage.write_1h,
+        cache_miss_tokens=usage.missed,
+        reusable_tokens=draft.reusable,
+        avoidable_tokens=verdict.avoidable(draft),
+        cache_outcome=_outcome(draft, usage, case, cause),
+        miss_cause=cause.name if cause else None,
+        miss_detail=cause.detail if cause else (),
+        miss_secondary=tuple(_word(c) for c in causes[1:]),
+        miss_evidence=(*cause.evidence, *verdict.evidence) if cause else (),
+        miss_confidence=cause.confidence if cause else None,
+        miss_significant=attribution.significant(case) if cause else None,
+        miss_position=cause.position if cause else None,
+        idle_seconds=case.idle,
+        retention_seconds=draft.rules.lifetime,
+        provider_verdict=response.verdict or ("pending" if asked else "not_requested"),
+        verdict_conflict=verdict.judgement.conflict,
+    )
+
+
+def _word(cause: m.Cause) -> str:
+    return cause.name + (f"({','.join(cause.detail)})" if cause.detail else "")
+
+
+def _request(draft: Draft, response: m.Response, ending: m.Ending, timing: m.Timing) -> m.RequestGroup:
+    usage = response.usage
+    return m.RequestGroup(
+        output_tokens=usage.output,
+        reasoning_tokens=usage.reasoning,
+        time_to_first_token=timing.first_token,
+        time_to_first_content=timing.first_content,
+        duration=timing.duration,
+        finish_reasons=response.finish_reasons,
+        response_id=response.response_id,
+        tool_calls=response.tool_calls,
+        error_type=ending.error_type,
+        call_end=ending.how,
+        stream=draft.request.stream,
+        usage_source=usage.source,
+        usage_flags=usage.flags,
+    )
+
+
+def _money(cost: m.Cost) -> m.MoneyGroup:
+    whole = m.CostAmount(cost.amount, cost.currency, cost.source, cost.unit, cost.computed)
+    return m.MoneyGroup(whole, cost.without_cache, cost.avoidable, cost.missing)

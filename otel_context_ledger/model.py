@@ -1,0 +1,313 @@
+"""The vocabulary: frozen records that travel between the rooms, with no behaviour beyond totals.
+
+Every value that nobody reported is `None`; a reported zero is `0`. Tokens are counts, times are seconds, sizes are bytes.
+What the fields of `Entry` are called outside this process is the business of `spec/registry`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+Json = Mapping[str, object]
+
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A model call as its surface read it. `messages` starts after the leading system messages; its first element
+    stands at index `offset` of the list that was sent. `breakpoints` counts cache markers by segment kind."""
+
+    model: str | None = None
+    tools: Sequence[object] = ()
+    system: Sequence[object] = ()
+    messages: Sequence[object] = ()
+    offset: int = 0
+    settings: Mapping[str, object] = field(default_factory=dict)
+    sampling: Mapping[str, object] = field(default_factory=dict)
+    effort: str | None = None
+    effort_in_band: str | None = None
+    cache_key: str | None = None
+    conversation: str | None = None
+    previous_response: str | None = None
+    retention: str | None = None
+    breakpoints: Mapping[str, int] = field(default_factory=dict)
+    diagnostics_asked: bool = False
+    stream: bool = False
+    client_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens in exclusive classes. `unreported` holds the whole input when the provider did not say what was cached."""
+
+    uncached: int | None = None
+    cache_read: int | None = None
+    cache_write: int | None = None
+    unreported: int | None = None
+    write_5m: int | None = None
+    write_1h: int | None = None
+    output: int | None = None
+    reasoning: int | None = None
+    source: str = "missing"
+    flags: tuple[str, ...] = ()
+    provider_cost: float | None = None
+
+    @property
+    def input(self) -> int | None:
+        """Every prompt token of the call, cached ones included."""
+        known = [n for n in (self.uncached, self.cache_read, self.cache_write, self.unreported) if n is not None]
+        return sum(known) if known else None
+
+    @property
+    def missed(self) -> int | None:
+        """Prompt tokens that were not read from the cache; `None` when the provider did not report reuse."""
+        if self.cache_read is None or self.input is None:
+            return None
+        return self.input - self.cache_read
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What came back, without its text. `verdict` is the provider's own word on a cache miss, verbatim."""
+
+    usage: Usage = field(default_factory=Usage)
+    response_id: str | None = None
+    model: str | None = None
+    finish_reasons: tuple[str, ...] = ()
+    tool_calls: int | None = None
+    service_tier: str | None = None
+    system_fingerprint: str | None = None
+    route: str | None = None
+    verdict: str | None = None
+    verdict_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds from the start of the call; `first_*` are `None` when the call did not stream."""
+
+    duration: float | None = None
+    first_token: float | None = None
+    first_content: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a call ended: complete, failed, cancelled, closed (early), abandoned (never read to the end), unread."""
+
+    how: str = "complete"
+    error_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the process knows about a call beside its body: ids set by the program, the repository, the clock."""
+
+    entry_id: str
+    now: float
+    session: str | None = None
+    conversation: str | None = None
+    task: str | None = None
+    attempt: str | None = None
+    agent: str | None = None
+    repo_snapshot: str | None = None
+    repo_age: float | None = None
+    repo_head: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a prefix broke: the segment kind, its index in what was sent, its name, the first differing character
+    (of a text) or byte (of a canonical form), and what kind of change it was. Never the text itself."""
+
+    segment: str
+    index: int | None = None
+    name: str | None = None
+    offset: int | None = None
+    kind: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why tokens were not reused: a word of the closed list, its details, what it was derived from, how sure it is."""
+
+    name: str
+    detail: tuple[str, ...] = ()
+    position: Position | None = None
+    evidence: tuple[str, ...] = ()
+    confidence: str = "observed"
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Money or quota. `source` is provider or computed; `unit` is usd or quota; an amount that is `None` says why in
+    `missing`."""
+
+    amount: float | None = None
+    currency: str | None = None
+    source: str | None = None
+    unit: str | None = None
+    without_cache: float | None = None
+    avoidable: float | None = None
+    computed: float | None = None
+    missing: str | None = None
+    components: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskGroup:
+    task_id: str | None = None
+    attempt_id: str | None = None
+    session_id: str | None = None
+    session_source: str | None = None
+    parent_session_id: str | None = None
+    request_kind: str | None = None
+    agent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelGroup:
+    provider_surface: str = UNKNOWN
+    provider: str = UNKNOWN
+    endpoint: str | None = None
+    api: str | None = None
+    model_id: str | None = None
+    model_served: str | None = None
+    model_version: str = UNKNOWN
+    reasoning_effort: str | None = None
+    reasoning_effort_requested: str | None = None
+    client_version: str | None = None
+    context_window: int | None = None
+    route: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ContextGroup:
+    policy_hash: str | None = None
+    policy_wire_hash: str | None = None
+    tool_schema_hash: str | None = None
+    tool_wire_hash: str | None = None
+    tool_contract_hash: str | None = None
+    repo_snapshot: str | None = None
+    repo_age: float | None = None
+    summary_hash: str | None = None
+    history_range: str | None = None
+    history_length: int | None = None
+    context_identity: str | None = None
+    cache_identity: str | None = None
+    identity_changed: tuple[str, ...] | None = None
+    comparable_id: str | None = None
+    prefix_locator: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CacheGroup:
+    cache_report: str = "not_reported"
+    input_tokens: int | None = None
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    cache_write_5m_tokens: int | None = None
+    cache_write_1h_tokens: int | None = None
+    cache_miss_tokens: int | None = None
+    reusable_tokens: int | None = None
+    avoidable_tokens: int | None = None
+    cache_outcome: str = UNKNOWN
+    miss_cause: str | None = None
+    miss_detail: tuple[str, ...] = ()
+    miss_secondary: tuple[str, ...] = ()
+    miss_evidence: tuple[str, ...] = ()
+    miss_confidence: str | None = None
+    miss_significant: bool | None = None
+    miss_position: Position | None = None
+    idle_seconds: float | None = None
+    retention_seconds: float | None = None
+    provider_verdict: str | None = None
+    verdict_conflict: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestGroup:
+    output_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    time_to_first_token: float | None = None
+    time_to_first_content: float | None = None
+    duration: float | None = None
+    finish_reasons: tuple[str, ...] = ()
+    response_id: str | None = None
+    tool_calls: int | None = None
+    repeated_read_bytes: int | None = None
+    error_type: str | None = None
+    call_end: str = "complete"
+    stream: bool = False
+    usage_source: str = "missing"
+    usage_flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CostAmount:
+    amount: float | None = None
+    currency: str | None = None
+    source: str | None = None
+    unit: str | None = None
+    computed: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MoneyGroup:
+    cost: CostAmount | None = None
+    cost_without_cache: float | None = None
+    cost_avoidable: float | None = None
+    cost_missing: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChecksGroup:
+    """The correctness wing's verdicts; `None` until that wing has looked."""
+
+    policy_check: str | None = None
+    repo_check: str | None = None
+    tools_check: str | None = None
+    constraints_check: str | None = None
+    state_check: str | None = None
+    advice: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SelfGroup:
+    entry_id: str = ""
+    started_at: float | None = None
+    ledger_version: str = ""
+    ledger_error: str | None = None
+    truncated: bool = False
+    counted_by: str = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Trail:
+    """The segments that this call added to its comparable call, for the ledger file alone: `keep` segments are the
+    comparable call's first ones, `add` holds (kind, name, bytes, digest) for the rest."""
+
+    base: str | None = None
+    keep: int = 0
+    add: tuple[tuple[str, str, int, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One ledger line: everything that its views (span, event, metrics, file, command line) need."""
+
+    self: SelfGroup
+    task: TaskGroup
+    model: ModelGroup
+    context: ContextGroup
+    cache: CacheGroup
+    request: RequestGroup
+    money: MoneyGroup
+    checks: ChecksGroup = field(default_factory=ChecksGroup)
+    sampling: Mapping[str, object] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
+    cost_components: Mapping[str, float] = field(default_factory=dict)
+    repo_head: str | None = None
+    service_tier: str | None = None

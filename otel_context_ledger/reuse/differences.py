@@ -1,0 +1,278 @@
+"""What differs between a request and its comparable call, in the order of rendering: tools, system part, messages.
+
+Each function returns a `Cause` or `None`; who is to blame for lost tokens is decided in `attribution`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import orjson
+
+from otel_context_ledger.canonical import canonical
+from otel_context_ledger.model import Cause, Position
+from otel_context_ledger.reuse import volatility
+from otel_context_ledger.reuse.lineage import Head, Link, named_role
+from otel_context_ledger.reuse.segments import Outline, Segment, texts, unmarked
+
+MAX_NAMES = 8
+# Sections of a system text that are known by their tag or heading; other headings are content and never named.
+_SECTIONS = (
+    ("mcp_instructions", re.compile(r"mcp[ _-]?(?:server[ _-]?)?instructions", re.I)),
+    ("memory", re.compile(r"\bmemor(?:y|ies)\b", re.I)),
+    ("rules", re.compile(r"\b(?:rules|agents\.md|claude\.md|kimi\.md)\b", re.I)),
+    ("environment", re.compile(r"\b(?:environment|env)\b", re.I)),
+)
+_HEADING = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+[^\n]*|<[A-Za-z_][\w -]*>)", re.M)
+_REASONING = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
+
+
+def tools(old: Sequence[Segment], new: Sequence[Segment]) -> Cause | None:
+    """How the tool list changed: another set, another order, another text or schema, other bytes."""
+    if [tool.wire for tool in old] == [tool.wire for tool in new]:
+        return None
+    before, after = {tool.name: tool for tool in old}, {tool.name: tool for tool in new}
+    added, removed = [n for n in after if n not in before], [n for n in before if n not in after]
+    if added or removed:
+        return _tool_set(old, new, added, removed)
+    changed = next((n for n in after if before[n].digest != after[n].digest), None)
+    if changed is not None:
+        return _tool_text(before[changed], after[changed])
+    at = next(n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a.wire != b.wire)
+    if [tool.name for tool in old] != [tool.name for tool in new]:
+        places = {tool.name: tool.index for tool in old}
+        moved = [
+            f"moved={tool.name}:{places[tool.name]}>{tool.index}" for tool in new if places[tool.name] != tool.index
+        ]
+        where = Position("tool", new[at].index, new[at].name, kind="reordered")
+        return Cause("tools_reordered", position=where, evidence=("local_diff", *moved[:MAX_NAMES]))
+    offset = _first_byte(old[at].value, new[at].value)
+    where = Position("tool", at, new[at].name, offset, "serialization")
+    return Cause("tools_serialization_changed", position=where, evidence=("local_diff",))
+
+
+def _tool_set(old: Sequence[Segment], new: Sequence[Segment], added: list[str], removed: list[str]) -> Cause:
+    detail = (*(["added"] if added else []), *(["removed"] if removed else []))
+    size = min(len(old), len(new))
+    at = next((n for n in range(size) if old[n].digest != new[n].digest), size)
+    name = new[at].name if at < len(new) else old[at].name
+    servers = sorted({server for tool in (*added, *removed) if (server := _server(tool))})
+    named = [
+        f"{word}={','.join(names[:MAX_NAMES])}" for word, names in (("added", added), ("removed", removed)) if names
+    ]
+    evidence = ("local_diff", *named, *(f"server={server}" for server in servers[:MAX_NAMES]))
+    return Cause("tools_changed", detail, Position("tool", at, name, kind=detail[0]), evidence)
+
+
+def _server(tool: str) -> str | None:
+    """The tool server in a name such as `mcp__late__search` or `late.search`."""
+    parts = tool.split("__")
+    if len(parts) >= 3 and parts[0] == "mcp":
+        return parts[1]
+    return tool.split(".", 1)[0] if "." in tool else None
+
+
+def _tool_text(old: Segment, new: Segment) -> Cause:
+    before, after = _definition(old.value), _definition(new.value)
+    words = str(before.get("description") or ""), str(after.get("description") or "")
+    others = [{k: v for k, v in d.items() if k != "description"} for d in (before, after)]
+    described = canonical(others[0]) == canonical(others[1])
+    offset = volatility.common(*words) if described else _first_byte(old.value, new.value)
+    volatile = volatility.compare(*words) if described else None
+    if volatile:
+        where = Position("tool", new.index, new.name, volatile.offset, volatile.kind)
+        return Cause("volatile_prefix", (volatile.kind,), where, ("local_diff",))
+    kind = "description" if described else "schema"
+    return Cause("tools_changed", (kind,), Position("tool", new.index, new.name, offset, kind), ("local_diff",))
+
+
+def _definition(tool: object) -> Mapping[str, object]:
+    body = tool if isinstance(tool, Mapping) else {}
+    function = body.get("function")
+    return function if isinstance(function, Mapping) else body
+
+
+def system(old: Sequence[Segment], new: Sequence[Segment]) -> Cause | None:
+    """How the system part changed: in volatile spans alone, or in what it says."""
+    pairs = list(zip(old, new, strict=False))
+    at = next((n for n, (a, b) in enumerate(pairs) if a.digest != b.digest), len(pairs))
+    if at == len(pairs):
+        if len(old) == len(new):
+            return None
+        block = (new if len(new) > len(old) else old)[at]
+        kind = "added" if len(new) > len(old) else "removed"
+        return Cause(
+            "policy_changed",
+            (kind,),
+            Position("system", at, section(texts(block.value), 0), kind=kind),
+            ("local_diff",),
+        )
+    before, after = texts(pairs[at][0].value), texts(pairs[at][1].value)
+    found = _volatile(before, after, pairs[at + 1 :], len(old) == len(new))
+    if found:
+        where = Position("system", at, section(after, found.offset), found.offset, found.kind)
+        detail = (found.kind, *([found.grain] if found.grain else []))
+        return Cause("volatile_prefix", detail, where, ("local_diff",))
+    offset = volatility.common(before, after)
+    return Cause("policy_changed", (), Position("system", at, section(after, offset), offset, "text"), ("local_diff",))
+
+
+def _volatile(
+    before: str, after: str, rest: Sequence[tuple[Segment, Segment]], same_length: bool
+) -> volatility.Volatile | None:
+    """The volatile difference, if nothing but volatile spans differs in this block and all later ones."""
+    alike = all(
+        volatility.mask(texts(a.value)) == volatility.mask(texts(b.value)) for a, b in rest if a.digest != b.digest
+    )
+    return volatility.compare(before, after) if same_length and alike else None
+
+
+def section(text: str, offset: int) -> str | None:
+    """The known section of a system text that a character stands in, by the last tag or heading before it."""
+    last = next((m.group() for m in reversed(list(_HEADING.finditer(text, 0, offset + 1)))), "")
+    return next((name for name, pattern in _SECTIONS if pattern.search(last)), None)
+
+
+def history(link: Link, head: Head, new: Outline, summaries: tuple[str, ...]) -> Cause | None:
+    """How the messages changed before the comparable call's end; appending is no change."""
+    if link.relation not in ("rewrites", "rewinds", "departs"):
+        return None
+    old = head.outline
+    at, end_old = link.shared, len(old.messages) - link.tail
+    end_new = _tail_end(old, new, link) if link.tail else min(len(new.messages), max(end_old, at + 1))
+    before, after = old.messages[at:end_old], new.messages[at:end_new]
+    index = at + new.offset
+    if _compacted(before, after, summaries, link.relation):
+        where = Position("message", index, named_role(after[0]) if after else None, kind="compacted")
+        return Cause("history_compacted", (), where, ("local_diff", f"removed={len(before)}"))
+    if link.relation == "rewinds":
+        return Cause("history_rewritten", ("rewound",), Position("message", index, kind="rewound"), ("local_diff",))
+    kind, offset = _rewrite(before, after)
+    name = named_role(after[0]) if after else None
+    return Cause("history_rewritten", (kind,), Position("message", index, name, offset, kind), ("local_diff",))
+
+
+def pruned_beside(link: Link, head: Head, new: Outline) -> Cause | None:
+    """A message pruned in place in the same pass that compacted the history before it."""
+    old = head.outline
+    if not link.tail:
+        return None
+    at_old, at_new = len(old.messages) - link.tail - 1, _tail_end(old, new, link) - 1
+    if at_old < link.shared or at_new <= link.shared:
+        return None
+    a, b = old.messages[at_old], new.messages[at_new]
+    if named_role(a) != named_role(b) or new.sizes[at_new] >= old.sizes[at_old]:
+        return None
+    where = Position("message", at_new + new.offset, named_role(b), kind="pruned")
+    return Cause("history_rewritten", ("pruned",), where, ("local_diff", "double_prefix_reset=2"))
+
+
+def _tail_end(old: Outline, new: Outline, link: Link) -> int:
+    last = old.digests[-1]
+    at = next(n for n in range(len(new.digests) - 1, -1, -1) if new.digests[n] == last)
+    return at - link.tail + 1
+
+
+def _compacted(before: Sequence[object], after: Sequence[object], summaries: tuple[str, ...], relation: str) -> bool:
+    """Whether a run of messages gave way to a summary: a known opening, or at least three for one much shorter one."""
+    opened = any(texts(message).lstrip().startswith(summaries) for message in after[:4]) if summaries else False
+    if opened and len(after) <= len(before):
+        return True
+    sizes = sum(len(canonical(m)) for m in after), sum(len(canonical(m)) for m in before)
+    return (
+        relation == "rewrites"
+        and len(before) >= 3
+        and 1 <= len(after) <= max(1, len(before) // 3)
+        and 2 * sizes[0] < sizes[1]
+    )
+
+
+def _rewrite(before: Sequence[object], after: Sequence[object]) -> tuple[str, int | None]:
+    """What kind of rewrite it was, and the first differing character of the first message's text."""
+    if not before or not after:
+        return ("pruned", None) if before else ("edited", None)
+    offset = volatility.common(texts(before[0]), texts(after[0]))
+    if len(before) != len(after):
+        return ("pruned" if len(after) < len(before) else "edited"), offset
+    kinds = [_changed(a, b) for a, b in zip(before, after, strict=True)]
+    if sorted(map(canonical, before)) == sorted(map(canonical, after)):
+        answers = all(named_role(m) in ("tool", "function_call_output") for m in before)
+        return ("tool_results_reordered" if answers else "reordered"), offset
+    return next(kind for kind in kinds if kind), offset
+
+
+def _changed(old: object, new: object) -> str | None:
+    if canonical(unmarked(old)) == canonical(unmarked(new)):
+        return None
+    a, b = _without_reasoning(old), _without_reasoning(new)
+    if canonical(a) == canonical(b):
+        return "reasoning_dropped" if len(canonical(new)) < len(canonical(old)) else "edited"
+    if canonical(_parsed(old)) == canonical(_parsed(new)):
+        return "serialization"
+    answers = {named_role(old), named_role(new)} & {"tool", "function_call_output", "user"}
+    return "pruned" if answers and len(canonical(new)) < len(canonical(old)) else "edited"
+
+
+def _without_reasoning(message: object) -> object:
+    if not isinstance(message, Mapping):
+        return message
+    content = message.get("content")
+    kept = {k: v for k, v in message.items() if k not in _REASONING}
+    if isinstance(content, (list, tuple)):
+        kept["content"] = [p for p in content if not (isinstance(p, Mapping) and p.get("type") in _REASONING)]
+    return kept
+
+
+def _parsed(value: object) -> object:
+    """A message with every string that holds a JSON object replaced by that object."""
+    if isinstance(value, Mapping):
+        return {key: _parsed(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_parsed(item) for item in value]
+    if isinstance(value, str) and value[:1] in "{[" and value[:1]:
+        try:
+            return orjson.loads(value)
+        except orjson.JSONDecodeError:
+            return value
+    return value
+
+
+def settings(old: Mapping[str, object], new: Mapping[str, object]) -> tuple[str, ...]:
+    """The names of the settings that differ."""
+    return tuple(name for name in dict.fromkeys((*old, *new)) if canonical(old.get(name)) != canonical(new.get(name)))
+
+
+def _first_byte(old: object, new: object) -> int:
+    a, b = canonical(old), canonical(new)
+    return next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+
+
+def shared_bytes(link: Link, head: Head, new: Outline) -> int:
+    """How many bytes of the comparable call's rendering the request shares from its start."""
+    old, size = head.outline, 0
+    for a, b in zip(old.header, new.header, strict=False):
+        if a.digest != b.digest:
+            return size + _first_byte(a.value, b.value)
+        size += a.size
+    if len(old.header) != len(new.header):
+        return size
+    edge = old.size(link.shared)
+    if link.relation in ("extends", "repeats", "continues") or link.shared >= min(len(old.messages), len(new.messages)):
+        return edge
+    return edge + _first_byte(old.messages[link.shared], new.messages[link.shared])
+
+
+def words(cause: Cause) -> Iterator[str]:
+    """The cause as words for a list of secondary causes."""
+    yield cause.name + (f"({','.join(cause.detail)})" if cause.detail else "")
+
+
+def called(messages: Sequence[object]) -> Iterator[str]:
+    """The names of the tools that messages call."""
+    for message in messages:
+        calls = message.get("tool_calls") if isinstance(message, Mapping) else None
+        for call in calls if isinstance(calls, (list, tuple)) else ():
+            name = _definition(call).get("name")
+            if isinstance(name, str):
+                yield name

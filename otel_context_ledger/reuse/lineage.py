@@ -1,0 +1,348 @@
+"""Where a request comes from: the only state of the reuse wing, bounded by sessions and bytes.
+
+A session holds *heads*: the last request of each of its branches (forks, subagents, other models). A request belongs to
+the head that it extends, else to the one that it rewrites or rewinds; a head is replaced only by a request that extends
+it with the same cache identity, so interleaved sessions and forks never stand in each other's way.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from otel_context_ledger.model import Request
+from otel_context_ledger.reuse.identity import Identity
+from otel_context_ledger.reuse.segments import Memo, Outline, cut, freeze, named, stamp, texts
+
+MAX_HEADS = 64
+MAX_CANDIDATES = 16
+MAX_ANCHORS = 64
+# Without the program's word, another model with another header continues a session only on this much shared history.
+LOOSE_OVERLAP = 8
+HEAD_OVERHEAD = 4096
+MESSAGE_OVERHEAD = 320
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """A prompt size that the provider reported: everything up to `size` bytes of the outline is `tokens` tokens."""
+
+    size: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The last request of one branch. `tokens` is `None` until the provider reported its prompt size; `closed` is
+    `None` while the call is in flight. Of the request it keeps everything but the caller's lists."""
+
+    entry_id: str
+    session: str
+    endpoint: str
+    outline: Outline
+    identity: Identity
+    request: Request
+    opened: float
+    closed: float | None = None
+    tokens: int | None = None
+    cached: int | None = None
+    served: str | None = None
+    route: str | None = None
+    response_id: str | None = None
+    written: str | None = None
+    first: bool = False
+    anchors: tuple[Anchor, ...] = ()
+    plateau: int = 0
+
+    @property
+    def scope(self) -> tuple[object, object, str]:
+        """What a provider's cache is kept apart by, as far as a client can see."""
+        return self.identity.parts["provider_surface"], self.identity.parts["model"], self.endpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A request's place: its session and how that was found, the comparable head, how many leading messages they share,
+    and the relation (first, repeats, extends, rewrites, rewinds, continues on the server, departs)."""
+
+    session: str
+    source: str
+    relation: str = "first"
+    head: Head | None = None
+    shared: int = 0
+    tail: int = 0
+    parent: str | None = None
+    sibling: Head | None = None
+    concurrent: bool = False
+    lost_track: bool = False
+
+
+@dataclass(slots=True)
+class _Session:
+    heads: list[Head] = field(default_factory=list)
+    reorders: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    head: Head
+    relation: str
+    shared: int
+    tail: int
+
+
+class Lineage:
+    """The sessions of this process. Not locked: `ledger` serialises access."""
+
+    def __init__(self, max_sessions: int = 1000, max_bytes: int = 64 * 2**20, summaries: tuple[str, ...] = ()) -> None:
+        self._max_sessions, self._max_bytes, self._summaries = max_sessions, max_bytes, summaries
+        self._sessions: OrderedDict[str, _Session] = OrderedDict()
+        self._openings: dict[bytes, dict[str, None]] = {}
+        self._tails: dict[bytes, dict[str, None]] = {}
+        self._roots: OrderedDict[bytes, str] = OrderedDict()
+        self._bytes = 0
+        self.memo = Memo()
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions are known."""
+        return len(self._sessions)
+
+    def outline(self, request: Request, unrendered: frozenset[str], names: Sequence[str]) -> Outline:
+        """The request's outline, cut against the head that it most probably extends."""
+        guess = self._guess(request, unrendered, names)
+        return cut(request, unrendered, self.memo, guess.outline if guess else None)
+
+    def link(
+        self, names: Sequence[tuple[str, str]], outline: Outline, identity: Identity, request: Request, fresh: str
+    ) -> Link:
+        """The request's place. `names` are (session, source) in order of preference, `fresh` is a new session's id."""
+        name, source = names[0] if names else (fresh, "lineage")
+        known = self._sessions.get(name) if names else None
+        by_id = self._by_response(request.previous_response)
+        if by_id is not None:
+            session = name if names else by_id.session
+            return Link(session, source, "continues", by_id, parent=self._parent(session, by_id))
+        if request.previous_response:
+            return Link(name, source, lost_track=True)
+        match = self._choose(
+            known.heads if known else self._candidates(outline), outline, identity, explicit=bool(known)
+        )
+        if match is None:
+            sibling = self._sibling(outline, identity)
+            return Link(name, source, sibling=sibling, concurrent=sibling is not None and sibling.closed is None)
+        session = name if names else match.head.session
+        return Link(
+            session, source, match.relation, match.head, match.shared, match.tail, self._parent(session, match.head),
+            concurrent=match.head.closed is None,
+        )  # fmt: skip
+
+    def put(self, head: Head, replaces: Head | None) -> None:
+        """Remember a head; `replaces` is the one that it extends with the same cache identity, if there is one."""
+        session = self._sessions.setdefault(head.session, _Session())
+        self._sessions.move_to_end(head.session)
+        if replaces is not None:
+            self._forget(session, replaces)
+        session.heads.append(head)
+        self._index(head)
+        self._bytes += weight(head)
+        while len(session.heads) > MAX_HEADS:
+            self._forget(session, session.heads[0])
+        self._evict()
+
+    def drop(self, head: Head) -> None:
+        """Forget a head whose call failed: the provider cannot be held to have cached it."""
+        session = self._sessions.get(head.session)
+        if session is not None:
+            self._forget(session, head)
+            if not session.heads:
+                del self._sessions[head.session]
+
+    def reordered(self, session: str, now: float) -> tuple[int, float | None]:
+        """Note a reordering of tools: how many this session has seen, and the median seconds between them."""
+        times = self._sessions.setdefault(session, _Session()).reorders
+        times.append(now)
+        del times[:-MAX_HEADS]
+        gaps = sorted(later - earlier for earlier, later in pairwise(times))
+        return len(times), gaps[len(gaps) // 2] if gaps else None
+
+    def heads(self) -> Iterator[Head]:
+        """Every head, the least recently used session first."""
+        return (head for session in self._sessions.values() for head in session.heads)
+
+    def _guess(self, request: Request, unrendered: frozenset[str], names: Sequence[str]) -> Head | None:
+        known = next((self._sessions[name] for name in names if name in self._sessions), None)
+        heads = known.heads if known else self._opened_alike(request, unrendered)
+        messages = request.messages
+        recent = list(reversed(heads))[:MAX_CANDIDATES]
+        for head in sorted(recent, key=lambda h: -len(h.outline.messages)):
+            size = len(head.outline.messages)
+            if size <= len(messages) and head.outline.messages == messages[:size]:
+                return head
+        return recent[0] if recent else None
+
+    def _opened_alike(self, request: Request, unrendered: frozenset[str]) -> list[Head]:
+        if not request.messages:
+            return []
+        strange: list[object] = []
+        opening = stamp(freeze(request.messages[0], strange), unrendered, loose=bool(strange))[0]
+        return [head for name in self._openings.get(opening, ()) for head in self._sessions[name].heads]
+
+    def _candidates(self, outline: Outline) -> list[Head]:
+        names: dict[str, None] = {}
+        if outline.digests:
+            names |= self._openings.get(outline.digests[0], {})
+        for item in reversed(outline.digests[-256:]):
+            names |= self._tails.get(item, {})
+        return [head for name in names for head in self._sessions[name].heads]
+
+    def _choose(self, heads: Iterable[Head], outline: Outline, identity: Identity, *, explicit: bool) -> _Match | None:
+        matches = (
+            match
+            for head in heads
+            if (match := relate(head, outline)) and self._admits(match, outline, identity, explicit)
+        )
+        return max(matches, key=lambda match: _rank(match, outline, identity), default=None)
+
+    def _admits(self, match: _Match, outline: Outline, identity: Identity, explicit: bool) -> bool:
+        """Whether a match is a continuation. The program's word makes it one; else the evidence must be strong."""
+        head = match.head
+        same_header = head.outline.root == outline.root
+        if explicit:
+            return match.relation != "departs" or same_header or len(outline.messages) > 1
+        if head.identity.parts["provider_surface"] != identity.parts["provider_surface"] or match.relation == "departs":
+            return False
+        same_model = head.identity.parts["model"] == identity.parts["model"]
+        if match.relation == "repeats":
+            return same_model and (same_header or begun(outline))
+        return begun(outline) and self._convinces(match, outline, same_model, same_header)
+
+    def _convinces(self, match: _Match, outline: Outline, same_model: bool, same_header: bool) -> bool:
+        kept = match.shared + match.tail
+        if match.shared == 0:
+            return kept >= LOOSE_OVERLAP or texts(outline.messages[0]).lstrip().startswith(self._summaries or ("\0",))
+        if same_model:
+            return match.relation != "rewinds" or 2 * match.shared >= len(outline.messages)
+        return match.relation in ("extends", "rewrites") and (same_header or kept >= LOOSE_OVERLAP)
+
+    def _by_response(self, response: str | None) -> Head | None:
+        return next((h for h in self.heads() if h.response_id == response), None) if response else None
+
+    def _parent(self, session: str, head: Head) -> str | None:
+        return head.session if head.session != session else None
+
+    def _sibling(self, outline: Outline, identity: Identity) -> Head | None:
+        """The latest head of any session that shares the whole header, model and surface."""
+        session = self._sessions.get(self._roots.get(outline.root, ""))
+        alike = ("provider_surface", "model")
+        found = (h for h in reversed(session.heads) if h.outline.root == outline.root) if session else iter(())
+        return next((h for h in found if all(h.identity.parts[p] == identity.parts[p] for p in alike)), None)
+
+    def _index(self, head: Head) -> None:
+        if head.outline.digests:
+            self._openings.setdefault(head.outline.digests[0], {})[head.session] = None
+            self._tails.setdefault(head.outline.digests[-1], {})[head.session] = None
+        self._roots[head.outline.root] = head.session
+        self._roots.move_to_end(head.outline.root)
+        while len(self._roots) > 4 * self._max_sessions:
+            self._roots.popitem(last=False)
+
+    def _forget(self, session: _Session, head: Head) -> None:
+        rest = [other for other in session.heads if other.entry_id != head.entry_id]
+        if len(rest) == len(session.heads):
+            return
+        session.heads[:] = rest
+        self._bytes -= weight(head)
+        if head.outline.digests:
+            opening, tail = head.outline.digests[0], head.outline.digests[-1]
+            _unindex(self._openings, opening, head.session, any(h.outline.digests[:1] == [opening] for h in rest))
+            _unindex(self._tails, tail, head.session, any(h.outline.digests[-1:] == [tail] for h in rest))
+
+    def _evict(self) -> None:
+        while len(self._sessions) > 1 and (len(self._sessions) > self._max_sessions or self._bytes > self._max_bytes):
+            session = self._sessions[next(iter(self._sessions))]
+            for head in list(session.heads):
+                self._forget(session, head)
+            self._sessions.popitem(last=False)
+        session = next(iter(self._sessions.values()))
+        while self._bytes > self._max_bytes and len(session.heads) > 1:
+            self._forget(session, session.heads[0])
+
+
+def weight(head: Head) -> int:
+    """About how many bytes a head holds, the caller's strings that it keeps alive included."""
+    return HEAD_OVERHEAD + head.outline.size() + MESSAGE_OVERHEAD * len(head.outline.messages)
+
+
+def _unindex(index: dict[bytes, dict[str, None]], key: bytes, session: str, still: bool) -> None:
+    if still or key not in index:
+        return
+    index[key].pop(session, None)
+    if not index[key]:
+        del index[key]
+
+
+def relate(head: Head, outline: Outline) -> _Match | None:
+    """How a request stands to a head, by their message digests alone."""
+    old, new = head.outline.digests, outline.digests
+    if not old or not new:
+        return _Match(head, "repeats", 0, 0) if old == new else None
+    size = common(old, new)
+    if size == len(old):
+        return _Match(head, "repeats" if size == len(new) else "extends", size, 0)
+    tail = kept_tail(old, new, size)
+    if tail:
+        return _Match(head, "rewrites", size, tail)
+    if not size:
+        return _Match(head, "departs", 0, 0)
+    return _Match(head, "rewrites" if len(new) > len(old) else "rewinds", size, 0)
+
+
+def common(old: Sequence[bytes], new: Sequence[bytes]) -> int:
+    """The number of leading items that two sequences share."""
+    size = min(len(old), len(new))
+    if old[:size] == new[:size]:
+        return size
+    return next(n for n in range(size) if old[n] != new[n])
+
+
+def kept_tail(old: Sequence[bytes], new: Sequence[bytes], start: int) -> int:
+    """How many of the last items of `old` stand together in `new` after `start`."""
+    last = old[-1]
+    for at in range(len(new) - 1, start - 1, -1):
+        if new[at] == last:
+            kept = 0
+            while kept < len(old) - start and at - kept >= start and old[-1 - kept] == new[at - kept]:
+                kept += 1
+            return kept
+    return 0
+
+
+def begun(outline: Outline) -> bool:
+    """Whether a conversation has an answer in it already."""
+    return any(named_role(message) not in ("user", "system", "developer") for message in outline.messages[:16])
+
+
+def named_role(message: object) -> str:
+    """The role of a message, or the type of an item that has none."""
+    role = message.get("role") if isinstance(message, dict) else None
+    return role if isinstance(role, str) else named(message)
+
+
+_ORDER = {"repeats": 4, "extends": 4, "rewrites": 3, "rewinds": 2, "departs": 1}
+
+
+def _rank(match: _Match, outline: Outline, identity: Identity) -> tuple[object, ...]:
+    head = match.head
+    same_model = head.identity.parts["model"] == identity.parts["model"]
+    order = _ORDER[match.relation]
+    return (
+        order == _ORDER["extends"] and head.identity.cache == identity.cache,
+        same_model,
+        order,
+        head.outline.root == outline.root,
+        match.shared + match.tail,
+        head.opened,
+    )

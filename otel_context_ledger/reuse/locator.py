@@ -1,0 +1,45 @@
+"""The prefix locator: digests at a few boundaries, so that two requests can be aligned by who sees neither of them.
+
+Boundaries are numbered from 0, the header's end. The last eight are kept, then those at multiples of 2, 4, 8, …, four of
+each: dense at the end and sparser to the start, on a grid that does not move when messages are appended.
+"""
+
+from __future__ import annotations
+
+from otel_context_ledger.reuse.segments import Outline
+
+MAX_ENTRIES = 24
+DENSE = 8
+PER_STEP = 3
+_DIGITS = 16
+
+
+def boundaries(last: int) -> tuple[int, ...]:
+    """The boundaries that the locator of a request with `last` messages holds, descending."""
+    chosen = dict.fromkeys(range(last, max(-1, last - DENSE), -1))
+    step = 2
+    while step <= last and len(chosen) < MAX_ENTRIES - 1:
+        below = (last - DENSE) // step * step
+        chosen.update(dict.fromkeys(range(below, max(-1, below - PER_STEP * step), -step)))
+        step *= 2
+    return (*list(chosen)[: MAX_ENTRIES - 1], *(() if 0 in list(chosen)[: MAX_ENTRIES - 1] else (0,)))
+
+
+def locate(outline: Outline) -> tuple[tuple[int, int, bytes], ...]:
+    """(boundary, bytes up to it, digest) for each boundary kept."""
+    edges = outline.edges()
+    chain = [outline.root, *outline.prefix]
+    return tuple((at, edges[at], chain[at]) for at in boundaries(len(outline.messages)))
+
+
+def spell(boundary: int, size: int, exported: str) -> str:
+    """One entry of the locator as text: boundary, bytes, and the first 16 hex digits of the exported digest."""
+    return f"{boundary}:{size}:{exported.split(':', 1)[-1][:_DIGITS]}"
+
+
+def read(entry: str) -> tuple[int, int, str] | None:
+    """A locator entry from its text, or `None` when it is none."""
+    parts = entry.split(":")
+    if len(parts) != 3 or not parts[0].isdigit() or not parts[1].isdigit():
+        return None
+    return int(parts[0]), int(parts[1]), parts[2]

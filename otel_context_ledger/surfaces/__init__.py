@@ -1,0 +1,103 @@
+"""Which dialect a call speaks: surfaces are records of functions over JSON bodies, found by host and path.
+
+Pure: no SDK, no network. A new provider is a file of differences, a row in `READERS` and a table in `facts.toml`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from otel_context_ledger.model import UNKNOWN, Json, Request, Response
+from otel_context_ledger.surfaces import anthropic_messages, compatible, kimi, openai_chat, openai_responses
+from otel_context_ledger.surfaces.facts import Facts, Lore
+
+CHAT, RESPONSES, MESSAGES = "chat_completions", "responses", "messages"
+
+
+@dataclass(frozen=True, slots=True)
+class Surface:
+    """One endpoint dialect of one provider. `keep` and `channel` look at one stream event; `fold` makes the kept ones
+    into the body that `read_response` reads. Members named in `unrendered` never reach the model."""
+
+    name: str
+    api: str
+    facts: Facts
+    read_request: Callable[[Json], Request]
+    read_response: Callable[[Json], Response]
+    keep: Callable[[object], bool]
+    channel: Callable[[object], str | None]
+    fold: Callable[[Iterable[Json]], Json]
+    unrendered: frozenset[str] = frozenset()
+
+    @property
+    def provider(self) -> str:
+        """The value of `gen_ai.provider.name`."""
+        return self.facts.provider
+
+
+_DIALECTS = {CHAT: openai_chat, RESPONSES: openai_responses, MESSAGES: anthropic_messages}
+_UNRENDERED = {CHAT: frozenset[str](), RESPONSES: frozenset({"id", "status"}), MESSAGES: frozenset[str]()}
+_SUFFIXES = (("/chat/completions", CHAT), ("/responses", RESPONSES), ("/messages", MESSAGES))
+# Surfaces that read a dialect's answers in a way of their own.
+READERS: Mapping[tuple[str, str], Callable[[Json], Response]] = {
+    ("kimi_open_platform", CHAT): kimi.read_response,
+    ("kimi_code", CHAT): kimi.read_response,
+    ("deepseek", CHAT): compatible.read_deepseek,
+    ("gemini", CHAT): compatible.read_gemini,
+    ("openai", CHAT): openai_chat.read_response,
+    ("azure_openai", CHAT): openai_chat.read_response,
+}
+
+
+def find(host: str, path: str, body: Json, lore: Lore, named: Mapping[str, str] | None = None) -> Surface | None:
+    """The surface of a call, or `None` when it is no model call that carries a context.
+
+    `host` may hold a port; `named` maps hosts, with or without port, to surface names and outranks the known hosts. An
+    unknown host with a known path, or with a body of `messages`, has the surface `unknown`.
+    """
+    api = api_of(path, body)
+    return make(name_of(host, path, lore, named or {}), api, lore) if api else None
+
+
+def api_of(path: str, body: Json) -> str | None:
+    """The dialect of a path, else of a body that holds messages."""
+    clean = path.split("?", 1)[0].rstrip("/")
+    by_path = next((api for suffix, api in _SUFFIXES if clean.endswith(suffix)), None)
+    shaped = isinstance(body.get("messages"), (list, tuple)) and not clean.endswith(("/count_tokens", "/batches"))
+    return by_path or (CHAT if shaped and body.get("model") else None)
+
+
+def name_of(host: str, path: str, lore: Lore, named: Mapping[str, str]) -> str:
+    """The surface name of a host, or `unknown`."""
+    bare = host.lower().rsplit(":", 1)[0] if host.count(":") == 1 else host.lower()
+    given = named.get(host.lower()) or named.get(bare)
+    if given:
+        return given
+    return next((facts.surface for facts in lore.surfaces.values() if _serves(facts, bare, path)), UNKNOWN)
+
+
+def _serves(facts: Facts, host: str, path: str) -> bool:
+    return any(_matches(place, host, path) for place in facts.hosts)
+
+
+def _matches(place: str, host: str, path: str) -> bool:
+    wanted, _, prefix = place.partition("/")
+    return (host == wanted or host.endswith("." + wanted)) and path.lstrip("/").startswith(prefix)
+
+
+def make(name: str, api: str, lore: Lore) -> Surface:
+    """The surface `name` speaking `api`."""
+    dialect = _DIALECTS[api]
+    default = compatible.read_any if api == CHAT else dialect.read_response
+    return Surface(
+        name=name,
+        api=api,
+        facts=lore.of(name),
+        read_request=dialect.read_request,
+        read_response=READERS.get((name, api), default),
+        keep=dialect.keep,
+        channel=dialect.channel,
+        fold=dialect.fold,
+        unrendered=_UNRENDERED[api],
+    )

@@ -1,0 +1,137 @@
+"""Anthropic Messages: requests, responses and stream events as plain JSON. Its input count excludes cached tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from otel_context_ledger.model import Json, Request, Response
+from otel_context_ledger.surfaces.events import (
+    effort_of,
+    in_band_effort,
+    items,
+    leading,
+    mapping,
+    markers,
+    pick,
+    present,
+    session_hint,
+    text,
+)
+from otel_context_ledger.surfaces.usage import Table, paths, read
+
+SETTINGS = ("tool_choice", "service_tier", "thinking", "context_management", "container", "mcp_servers", "speed")
+SAMPLING = ("temperature", "top_p", "top_k", "stop_sequences", "max_tokens")
+USAGE = Table(
+    total=paths("input_tokens"),
+    cache_read=paths("cache_read_input_tokens"),
+    cache_write=paths("cache_creation_input_tokens"),
+    write_5m=paths("cache_creation.ephemeral_5m_input_tokens"),
+    write_1h=paths("cache_creation.ephemeral_1h_input_tokens"),
+    output=paths("output_tokens"),
+    disjoint=True,
+)
+# Claude Code writes its session into the user id and its version into the first system block (cases CM06, CM40).
+_SESSION = re.compile(r"session_([0-9a-f-]{36})")
+_VERSION = re.compile(r"cc_version=([\w.]+)")
+
+
+def read_request(body: Json) -> Request:
+    """A Messages body as a Request; each block of `system` is a system segment of its own."""
+    given = body.get("system")
+    blocks = [given] if text(given) else list(items(given))
+    messages = list(items(body.get("messages")))
+    lead = leading(messages, ("system",))
+    tools = items(body.get("tools"))
+    effort = text(mapping(body.get("output_config")).get("effort"))
+    marks = markers(tools, blocks, messages) | ({"automatic": 1} if body.get("cache_control") else {})
+    return Request(
+        model=text(body.get("model")),
+        tools=tools,
+        system=[*blocks, *messages[:lead]],
+        messages=messages[lead:],
+        offset=lead,
+        settings=present(body, SETTINGS),
+        sampling=present(body, SAMPLING),
+        effort=effort or effort_of(body.get("thinking")),
+        effort_in_band=in_band_effort(messages),
+        conversation=session_hint(body) or _found(_SESSION, mapping(body.get("metadata")).get("user_id")),
+        retention=_retention(body, blocks, messages),
+        breakpoints=marks,
+        diagnostics_asked=body.get("diagnostics") is not None,
+        stream=bool(body.get("stream")),
+        client_version=_found(_VERSION, mapping(blocks[0]).get("text") if blocks else None),
+    )
+
+
+def _found(pattern: re.Pattern[str], value: object) -> str | None:
+    match = pattern.search(value[:1024]) if isinstance(value, str) else None
+    return match.group(1) if match else None
+
+
+def _retention(body: Json, blocks: list[object], messages: list[object]) -> str | None:
+    """The lifetime asked for by the last marker that names one."""
+    last = [part for message in messages[-2:] for part in (message, *items(mapping(message).get("content")))]
+    marks = [mapping(mapping(part).get("cache_control")) for part in (body, *blocks, *last)]
+    return next((ttl for mark in reversed(marks) if (ttl := text(mark.get("ttl")))), "5m" if any(marks) else None)
+
+
+def read_response(body: Json, usage: Table = USAGE) -> Response:
+    """A Messages answer, or the body that `fold` made of its events."""
+    content = [mapping(block) for block in items(body.get("content"))]
+    reason = text(body.get("stop_reason"))
+    verdict, missed = _verdict(body)
+    return Response(
+        usage=read(body.get("usage"), usage, "event" if body.get("folded") else "response"),
+        response_id=text(body.get("id")),
+        model=text(body.get("model")),
+        finish_reasons=(reason,) if reason else (),
+        tool_calls=sum(block.get("type") == "tool_use" for block in content),
+        service_tier=text(mapping(body.get("usage")).get("service_tier")),
+        verdict=verdict,
+        verdict_tokens=missed,
+    )
+
+
+def _verdict(body: Json) -> tuple[str | None, int | None]:
+    """The provider's reason; an object without one means that the comparison still runs (Anthropic cache diagnostics)."""
+    if body.get("diagnostics") is None:
+        return None, None
+    reason = mapping(body["diagnostics"]).get("cache_miss_reason")
+    missed = mapping(reason).get("cache_missed_input_tokens") or mapping(body["diagnostics"]).get(
+        "cache_missed_input_tokens"
+    )
+    named = text(reason) or text(mapping(reason).get("type")) or "pending"
+    return named, missed if isinstance(missed, int) else None
+
+
+def keep(event: object) -> bool:
+    """Whether an event says more than its text."""
+    kind = pick(event, "type")
+    if kind == "content_block_start":
+        return pick(pick(event, "content_block"), "type") == "tool_use"
+    return kind in ("message_start", "message_delta")
+
+
+def channel(event: object) -> str | None:
+    """Which channel an event brings a token of."""
+    if pick(event, "type") != "content_block_delta":
+        return None
+    kind = pick(pick(event, "delta"), "type")
+    channels = {"text_delta": "text", "thinking_delta": "reasoning", "input_json_delta": "tool"}
+    return channels.get(kind) if isinstance(kind, str) else None
+
+
+def fold(events: Iterable[Json]) -> Json:
+    """The kept events as the body of a plain answer. Later usage replaces earlier numbers, it never adds to them."""
+    body: dict[str, object] = {"folded": True}
+    usage: dict[str, object] = {}
+    content: list[object] = []
+    for event in events:
+        start = mapping(event.get("message"))
+        for source in (start, mapping(event.get("delta")), event):
+            body.update(present(source, ("id", "model", "stop_reason", "diagnostics")))
+            usage.update({k: v for k, v in mapping(source.get("usage")).items() if v is not None})
+        if event.get("content_block"):
+            content.append(event["content_block"])
+    return {**body, "content": content, "usage": usage or None}

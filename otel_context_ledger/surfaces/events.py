@@ -1,0 +1,104 @@
+"""How to look into a body or a stream event, whether it is plain JSON or an object of an SDK, without running its code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+MAX_DEPTH = 32
+
+
+def pick(thing: object, name: str) -> object:
+    """The member `name` of a mapping or of an object, or `None`."""
+    if isinstance(thing, Mapping):
+        return thing.get(name)
+    return getattr(thing, name, None)
+
+
+def plain(thing: object, depth: int = 0) -> object:
+    """An SDK object as JSON values, read from its stored fields: no serialiser, property or validator of the user's
+    models is run. `parsed` (the user's own type) is left out."""
+    if thing is None or isinstance(thing, (str, int, float, bool)) or depth > MAX_DEPTH:
+        return thing
+    if isinstance(thing, Mapping):
+        return {str(key): plain(value, depth + 1) for key, value in thing.items()}
+    if isinstance(thing, (list, tuple)):
+        return [plain(item, depth + 1) for item in thing]
+    fields = {**getattr(thing, "__dict__", {}), **(getattr(thing, "__pydantic_extra__", None) or {})}
+    return {key: plain(value, depth + 1) for key, value in fields.items() if key != "parsed" and key[:1] != "_"}
+
+
+def items(value: object) -> Sequence[object]:
+    """A list as it is, anything else as an empty one."""
+    return value if isinstance(value, (list, tuple)) else ()
+
+
+def mapping(value: object) -> Mapping[str, object]:
+    """A JSON object as it is, anything else as an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def text(value: object) -> str | None:
+    """A non-empty string as it is, anything else as `None`."""
+    return value if isinstance(value, str) and value else None
+
+
+def present(body: Mapping[str, object], names: tuple[str, ...]) -> dict[str, object]:
+    """The named members that are there and not null."""
+    return {name: value for name in names if (value := body.get(name)) is not None}
+
+
+def role(message: object) -> str | None:
+    """Who a message or item is from."""
+    return text(mapping(message).get("role"))
+
+
+def leading(messages: Sequence[object], roles: tuple[str, ...]) -> int:
+    """How many messages at the front come from one of `roles` and carry text, not tools."""
+    count = 0
+    for message in messages:
+        if role(message) not in roles or "tools" in mapping(message):
+            break
+        count += 1
+    return count
+
+
+def marked(message: object) -> bool:
+    """Whether a block, or one of its parts, carries a cache marker."""
+    parts = items(mapping(message).get("content"))
+    return any("cache_control" in mapping(p) or "prompt_cache_breakpoint" in mapping(p) for p in (message, *parts))
+
+
+def markers(tools: Sequence[object], system: Sequence[object], messages: Sequence[object]) -> dict[str, int]:
+    """Cache markers by segment kind. Of the messages only the last eight are looked at: clients move their markers
+    along with the end (spec: breakpoints)."""
+    where = {"tool": tools, "system": system, "message": messages[-8:]}
+    return {kind: n for kind, blocks in where.items() if (n := sum(map(marked, blocks)))}
+
+
+def in_band_effort(messages: Sequence[object]) -> str | None:
+    """The effort that one of the last eight messages sets for itself and what follows."""
+    found = (mapping(m) for m in reversed(messages[-8:]))
+    return next((e for m in found if (e := text(m.get("reasoning_effort")) or text(m.get("effort")))), None)
+
+
+def effort_of(thinking: object) -> str | None:
+    """An effort read from a `thinking` object: its effort, else its budget, else its type."""
+    body = mapping(thinking)
+    budget = body.get("budget_tokens")
+    named = text(body.get("effort"))
+    if named or not isinstance(budget, int):
+        return named or text(body.get("type"))
+    return f"budget:{budget}"
+
+
+def session_hint(body: Mapping[str, object]) -> str | None:
+    """The conversation that a request names for itself, in `conversation` or in its metadata."""
+    conversation, metadata = body.get("conversation"), mapping(body.get("metadata"))
+    named = text(conversation) or text(mapping(conversation).get("id"))
+    keys = ("session_id", "conversation_id", "thread_id")
+    return named or next((found for key in keys if (found := text(metadata.get(key)))), None)
+
+
+def retention_of(body: Mapping[str, object]) -> str | None:
+    """The cache lifetime that a request asks for."""
+    return text(mapping(body.get("prompt_cache_options")).get("ttl")) or text(body.get("prompt_cache_retention"))

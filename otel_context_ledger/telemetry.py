@@ -1,0 +1,354 @@
+"""Entry → span, event and metrics: the only module that speaks OpenTelemetry's signals. It computes nothing.
+
+If another instrumentation's inference span is open in this context, the entry is written onto it right before it ends;
+otherwise a standard inference span of our own is started.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from opentelemetry import _logs as logs
+from opentelemetry import context as otel
+from opentelemetry import metrics, trace
+from opentelemetry.sdk.trace import SpanProcessor
+from opentelemetry.trace import SpanKind, Status, StatusCode
+
+from otel_context_ledger import model as m
+from otel_context_ledger import semconv as s
+
+SCOPE = "otel_context_ledger"
+MAX_BYTES = 16 * 1024
+MAX_TEXT = 1024
+INFERENCE = ("chat", "text_completion", "generate_content")
+# How the inference spans of other instrumentations show at their start: (attribute, values or any).
+PEERS: tuple[tuple[str, tuple[str, ...] | None], ...] = (
+    (s.GEN_AI_OPERATION_NAME, INFERENCE),
+    ("llm.request.type", None),
+    ("openinference.span.kind", ("LLM",)),
+    ("langfuse.observation.type", ("generation",)),
+)
+SUPPRESSED = ("suppress_instrumentation", "suppress_language_model_instrumentation")
+_CONVERSATION = "opentelemetry.util.genai.conversation_id"
+_started: ContextVar[weakref.ref[trace.Span] | None] = ContextVar("context_ledger_started", default=None)
+
+Get = Callable[[m.Entry], object]
+STANDARD: tuple[tuple[str, Get], ...] = (
+    (s.GEN_AI_PROVIDER_NAME, lambda e: e.model.provider),
+    (s.GEN_AI_REQUEST_MODEL, lambda e: e.model.model_id),
+    (s.GEN_AI_RESPONSE_MODEL, lambda e: e.model.model_served),
+    (s.GEN_AI_RESPONSE_ID, lambda e: e.request.response_id),
+    (s.GEN_AI_RESPONSE_FINISH_REASONS, lambda e: e.request.finish_reasons),
+    (s.GEN_AI_USAGE_INPUT_TOKENS, lambda e: e.cache.input_tokens),
+    (s.GEN_AI_USAGE_OUTPUT_TOKENS, lambda e: e.request.output_tokens),
+    (s.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS, lambda e: e.cache.cached_tokens),
+    (s.GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS, lambda e: e.cache.cache_write_tokens),
+    (s.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS, lambda e: e.request.reasoning_tokens),
+    (s.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK, lambda e: e.request.time_to_first_token),
+    (s.OPENAI_RESPONSE_SERVICE_TIER, lambda e: e.service_tier if e.model.provider == "openai" else None),
+    (s.VCS_REF_HEAD_REVISION, lambda e: e.repo_head),
+    (s.ERROR_TYPE, lambda e: e.request.error_type),
+)
+
+
+def attributes(entry: m.Entry) -> dict[str, Any]:
+    """The ledger part of a span or event: every known field by its registry name; unknown fields are left out."""
+    found = {key: plain(value) for key, value in fields(entry) if value is not None and value != ()}
+    return bounded(found)
+
+
+def fields(entry: m.Entry) -> Iterator[tuple[str, object]]:
+    """Every (attribute name, value) of an entry, unknown ones as `None`."""
+    for key, group, path in s.ENTRY_FIELDS:
+        value: object = getattr(entry, group)
+        for step in path.split("."):
+            value = getattr(value, step, None)
+        yield key, value
+
+
+def plain(value: object) -> object:
+    """A field as an attribute value, texts cut to their bound."""
+    if isinstance(value, tuple):
+        return [plain(item) for item in value]
+    return value[:MAX_TEXT] if isinstance(value, str) else value
+
+
+def bounded(found: dict[str, Any]) -> dict[str, Any]:
+    """The attributes within 16 KB: the longest lists go first, and `truncated` says so."""
+    sizes = {key: _size(value) for key, value in found.items()}
+    total = sum(sizes.values())
+    for key in sorted(sizes, key=lambda name: -sizes[name]):
+        if total <= MAX_BYTES:
+            break
+        total -= sizes[key]
+        del found[key]
+        found[s.CONTEXT_LEDGER_TRUNCATED] = True
+    return found
+
+
+def _size(value: object) -> int:
+    if isinstance(value, list):
+        return sum(map(_size, value))
+    return len(value.encode("utf-8", "replace")) if isinstance(value, str) else 8
+
+
+def standard(entry: m.Entry) -> dict[str, Any]:
+    """The standard names of an entry; a reported 0 is there, an unreported count is not."""
+    pairs = ((key, get(entry)) for key, get in STANDARD)
+    return {key: plain(value) for key, value in pairs if value is not None and value != ()}
+
+
+def suppressed() -> bool:
+    """Whether instrumentation is switched off in this context."""
+    keys = (otel._SUPPRESS_INSTRUMENTATION_KEY, *SUPPRESSED)
+    return any(otel.get_value(key) for key in keys)
+
+
+def conversation() -> str | None:
+    """The conversation id that the context holds: set by an instrumentation that knows it, never invented."""
+    found = otel.get_value(_CONVERSATION)
+    return found if isinstance(found, str) and found else None
+
+
+class Watch(SpanProcessor):
+    """Remembers the last inference span started in each context, so that it is found where it isn't the current one."""
+
+    def on_start(self, span: Any, parent_context: otel.Context | None = None) -> None:
+        if inference(span):
+            _started.set(weakref.ref(span))
+
+
+def inference(span: Any) -> bool:
+    """Whether a live span is another instrumentation's inference span."""
+    scope = getattr(span, "instrumentation_scope", None)
+    if not span.is_recording() or (scope is not None and scope.name == SCOPE):
+        return False
+    known = getattr(span, "attributes", None) or {}
+    return any(key in known and (values is None or known[key] in values) for key, values in PEERS)
+
+
+class Recording:
+    """The OpenTelemetry side of one call: a peer's span or our own, and what is written when the entry is there."""
+
+    def __init__(self, span: trace.Span, peer: bool) -> None:
+        self.span, self.peer = span, peer
+        self._attributes: dict[str, Any] = {}
+
+    @contextmanager
+    def current(self) -> Iterator[None]:
+        """Makes our own span the current one; a peer's is left as it stands."""
+        if self.peer:
+            yield
+            return
+        token = otel.attach(trace.set_span_in_context(self.span))
+        try:
+            yield
+        finally:
+            otel.detach(token)
+
+    def finish(self, entry: m.Entry) -> None:
+        """Writes the entry: at once on our own span, at its end on a peer's."""
+        if not self.span.is_recording():
+            return
+        self._attributes = {**attributes(entry), **standard(entry)}
+        if self.peer:
+            return
+        self.span.set_attributes(self._attributes)
+        if entry.request.error_type:
+            self.span.set_status(Status(StatusCode.ERROR))
+        self.span.end()
+
+    def enrich_at_end(self) -> None:
+        """Writes onto a peer's span right before it is sealed: nothing set earlier would be safe from eviction."""
+        original = self.span.end
+
+        def end(end_time: int | None = None) -> None:
+            self.span.set_attributes(self._attributes)
+            original(end_time)
+
+        self.span.end = end  # type: ignore[method-assign]
+
+
+class Telemetry:
+    """The tracer, meter and logger of this process. `counts` says whether entries are counted here."""
+
+    def __init__(self, version: str, counts: bool = True) -> None:
+        self._tracer = trace.get_tracer(SCOPE, version, schema_url=s.SCHEMA_URL)
+        self._logger = logs.get_logger(SCOPE, version, schema_url=s.SCHEMA_URL)
+        meter = metrics.get_meter(SCOPE, version, schema_url=s.SCHEMA_URL)
+        self._instruments = {name: instrument(meter, metric) for name, metric in s.METRICS.items() if name in EMITTED}
+        self.counts = counts
+        self._watched: object = None
+        self._claimed: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.watch()
+
+    def watch(self) -> None:
+        """Asks the tracer provider of this process to tell of spans started; providers come late, so ask again."""
+        provider = trace.get_tracer_provider()
+        if provider is not self._watched and hasattr(provider, "add_span_processor"):
+            self._watched = provider
+            provider.add_span_processor(Watch())
+
+    def start(self, model: str | None, opening: Mapping[str, Any], started: int) -> Recording:
+        """The recording of a call that begins; `opening` is what samplers want to see."""
+        self.watch()
+        peer = self._peer()
+        if peer is not None:
+            self._claimed.add(peer)
+            recording = Recording(peer, peer=True)
+            recording.enrich_at_end()
+            return recording
+        name = f"{opening[s.GEN_AI_OPERATION_NAME]} {model}" if model else str(opening[s.GEN_AI_OPERATION_NAME])
+        span = self._tracer.start_span(name, kind=SpanKind.CLIENT, attributes=dict(opening), start_time=started)
+        return Recording(span, peer=False)
+
+    def _peer(self) -> Any:
+        remembered = _started.get()
+        spans = (trace.get_current_span(), remembered() if remembered else None)
+        return next(
+            (span for span in spans if span is not None and inference(span) and span not in self._claimed), None
+        )
+
+    def record(self, entry: m.Entry, recording: Recording) -> None:
+        """Writes an entry as span, event and metrics."""
+        where = trace.set_span_in_context(recording.span)
+        recording.finish(entry)
+        if self.counts:
+            self._count(entry, where)
+        self._emit(s.EVENT_ENTRY, entry, where)
+        if entry.context.identity_changed:
+            self._emit(s.EVENT_IDENTITY_CHANGED, entry, where)
+
+    def failed(self, stage: str) -> None:
+        """Counts an error of our own."""
+        self._instruments[s.METRIC_INTERNAL_ERRORS].add(1, {s.CONTEXT_LEDGER_STAGE: stage})
+
+    def _emit(self, name: str, entry: m.Entry, where: otel.Context) -> None:
+        if isinstance(logs.get_logger_provider(), (logs.NoOpLoggerProvider, _proxy())):
+            return
+        ours = {**attributes(entry), **standard(entry)}
+        record = logs.LogRecord(
+            timestamp=int((entry.self.started_at or 0) * 1e9),
+            context=where,
+            severity_number=logs.SeverityNumber.INFO,
+            attributes=ours if name == s.EVENT_ENTRY else {key: ours[key] for key in _IDENTITY if key in ours},
+            event_name=name,
+        )
+        self._logger.emit(record)
+
+    def _count(self, entry: m.Entry, where: otel.Context) -> None:
+        base = shared(entry)
+        for name, value, own in measurements(entry):
+            found = self._instruments[name]
+            add = found.record if name == s.METRIC_TIME_TO_FIRST_TOKEN else found.add
+            add(value, {**base, **own}, where)
+
+
+_IDENTITY = (
+    s.CONTEXT_LEDGER_ENTRY_ID,
+    s.CONTEXT_LEDGER_SESSION_ID,
+    s.CONTEXT_LEDGER_COMPARABLE_ID,
+    s.CONTEXT_LEDGER_IDENTITY_CHANGED,
+    s.CONTEXT_LEDGER_CONTEXT_IDENTITY,
+    s.CONTEXT_LEDGER_CACHE_IDENTITY,
+    s.CONTEXT_LEDGER_PROVIDER_SURFACE,
+)
+EMITTED = (
+    s.METRIC_CALLS,
+    s.METRIC_INPUT_TOKENS,
+    s.METRIC_OUTPUT_TOKENS,
+    s.METRIC_REUSABLE_TOKENS,
+    s.METRIC_MISS_TOKENS,
+    s.METRIC_IDENTITY_CHANGES,
+    s.METRIC_COST,
+    s.METRIC_COST_WITHOUT_CACHE,
+    s.METRIC_TIME_TO_FIRST_TOKEN,
+    s.METRIC_INTERNAL_ERRORS,
+)
+
+
+def _proxy() -> type:
+    from opentelemetry._logs._internal import ProxyLoggerProvider
+
+    return ProxyLoggerProvider
+
+
+def instrument(meter: metrics.Meter, metric: s.Metric) -> Any:
+    """The instrument of a registry metric."""
+    make = meter.create_histogram if metric.kind == "histogram" else meter.create_counter
+    return make(metric.name, unit=metric.unit, description=metric.description)
+
+
+def shared(entry: m.Entry) -> dict[str, Any]:
+    """The bounded attributes that every metric has; no id, hash or path is ever among them."""
+    found = {
+        s.GEN_AI_PROVIDER_NAME: entry.model.provider,
+        s.GEN_AI_REQUEST_MODEL: entry.model.model_id,
+        s.CONTEXT_LEDGER_PROVIDER_SURFACE: entry.model.provider_surface,
+        s.GEN_AI_AGENT_NAME: entry.task.agent,
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def identity(entry: m.Entry) -> str:
+    """same, changed or first: whether the cache identity is that of the comparable call."""
+    changed = entry.context.identity_changed
+    if changed is None:
+        return "first"
+    return "changed" if set(changed) - {"policy", "tools", "repository"} else "same"
+
+
+Measurement = tuple[str, Any, dict[str, Any]]
+
+
+def measurements(entry: m.Entry) -> Iterator[Measurement]:
+    """Every (metric, value, own attributes) of an entry; an unknown value is no measurement."""
+    same = {s.CONTEXT_LEDGER_IDENTITY: identity(entry)}
+    error = {s.ERROR_TYPE: entry.request.error_type} if entry.request.error_type else {}
+    outcome = {s.CONTEXT_LEDGER_CACHE_OUTCOME: entry.cache.cache_outcome}
+    kind = {s.CONTEXT_LEDGER_REQUEST_KIND: entry.task.request_kind}
+    found: list[tuple[str, float | None, dict[str, Any]]] = [
+        (s.METRIC_CALLS, 1, {**outcome, **same, **kind, **error}),
+        (s.METRIC_OUTPUT_TOKENS, entry.request.output_tokens, {}),
+        (s.METRIC_REUSABLE_TOKENS, entry.cache.reusable_tokens, same),
+        (s.METRIC_TIME_TO_FIRST_TOKEN, entry.request.time_to_first_token, outcome),
+    ]
+    yield from ((name, value, own) for name, value, own in found if value is not None)
+    yield from _tokens(entry)
+    if entry.cache.miss_cause and entry.cache.avoidable_tokens:
+        yield (
+            s.METRIC_MISS_TOKENS,
+            entry.cache.avoidable_tokens,
+            {s.CONTEXT_LEDGER_MISS_CAUSE: entry.cache.miss_cause, **same},
+        )
+    for part in entry.context.identity_changed or ():
+        yield s.METRIC_IDENTITY_CHANGES, 1, {s.CONTEXT_LEDGER_PART: part}
+    yield from _costs(entry)
+
+
+def _tokens(entry: m.Entry) -> Iterator[Measurement]:
+    usage = entry.usage
+    classes = {
+        "cache_read": usage.cache_read,
+        "cache_write": usage.cache_write,
+        "uncached": usage.uncached,
+        "unreported": usage.unreported,
+    }
+    for source, count in classes.items():
+        if count is not None:
+            yield s.METRIC_INPUT_TOKENS, count, {s.CONTEXT_LEDGER_TOKEN_SOURCE: source}
+
+
+def _costs(entry: m.Entry) -> Iterator[Measurement]:
+    cost, without = entry.money.cost, entry.money.cost_without_cache
+    if cost is None or cost.amount is None or cost.unit != "usd":
+        return
+    whole = {"total": cost.amount} if cost.source == "provider" else entry.cost_components
+    for component, amount in whole.items():
+        yield s.METRIC_COST, amount, {s.CONTEXT_LEDGER_COST_COMPONENT: component}
+    if without is not None:
+        yield s.METRIC_COST_WITHOUT_CACHE, without, {s.CONTEXT_LEDGER_COST_COMPONENT: "total"}
