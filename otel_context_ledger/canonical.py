@@ -1,8 +1,9 @@
 """The one canonical form of a JSON value and its digest; what is digested is decided elsewhere.
 
-Canonical form: orjson, keys sorted, UTF-8, no spaces, a float that is a whole number written as an integer, strings
-untouched. Digest: xxh3 of 128 bits, written `xxh3:<32 hex>`; with a key every exported digest is the keyed BLAKE2b of
-it, written `b2k:<32 hex>`. A value that JSON has no form for never raises: it is replaced by a tag of its type.
+Canonical form: orjson, keys sorted by code point, UTF-8, no spaces, strings untouched; numbers: an integer in digits, a
+float that is a whole number below 2**53 as that integer, any other float in the fewest digits that read back as it.
+Digest: xxh3 of 128 bits, written `xxh3:<32 hex>`; with a key every exported digest is the keyed BLAKE2b of it, written
+`b2k:<32 hex>`. A value that JSON has no form for never raises: a tag stands in its place.
 """
 
 from __future__ import annotations
@@ -10,24 +11,29 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeGuard
 
 import orjson
 import xxhash
 
 SORTED = orjson.OPT_SORT_KEYS
 MAX_DEPTH = 200
+WHOLE = 2.0**53
+_SIZED = range(-(2**63), 2**64)
+# CPython refuses to write longer integers in digits (sys.get_int_max_str_digits).
+_MAX_BITS = 4096
 digest: Callable[[bytes], bytes] = xxhash.xxh3_128_digest
 
 
 def canonical(value: object) -> bytes:
     """The canonical bytes of a JSON value."""
-    return encode(normal(value, set()))
+    return encode(normal(value))
 
 
 def encode(value: object) -> bytes:
     """Sorted JSON bytes of a value whose numbers are already normal; unencodable parts become tags."""
     raw = exact(value)
-    return orjson.dumps(tagged(value, set()), option=SORTED) if raw is None else raw
+    return orjson.dumps(tagged(value), option=SORTED) if raw is None else raw
 
 
 def exact(value: object) -> bytes | None:
@@ -43,57 +49,94 @@ def wire(value: object) -> bytes:
     try:
         return orjson.dumps(value)
     except (TypeError, ValueError, RecursionError):
-        return orjson.dumps(tagged(value, set()))
+        return orjson.dumps(tagged(value))
 
 
-def normal(value: object, seen: set[int]) -> object:
-    """The value with whole floats as integers; containers that contain themselves are left for `tagged` to cut."""
-    if type(value) is float:
-        return int(value) if math.isfinite(value) and value.is_integer() else value
-    if not isinstance(value, (dict, list, tuple)) or id(value) in seen or len(seen) > MAX_DEPTH:
+def normal(value: object) -> object:
+    """The value with its floats in their one form. What nests without end, as a cycle does, is left for `tagged`."""
+    try:
+        return _normal(value)
+    except RecursionError:
         return value
-    inside = seen | {id(value)}
+
+
+def _normal(value: object) -> object:
+    if type(value) is float:
+        return _float(value)
     if isinstance(value, dict):
-        return {key: normal(item, inside) for key, item in value.items()}
-    return [normal(item, inside) for item in value]
+        return {key: _normal(item) for key, item in value.items()}
+    return [_normal(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def tagged(value: object, seen: set[int]) -> object:
-    """The value with everything that JSON cannot say replaced by a tag that no text of a model call equals."""
+def _float(value: float) -> object:
+    if not math.isfinite(value):
+        return f"\0float:{value}"
+    return int(value) if value.is_integer() and -WHOLE <= value <= WHOLE else value
+
+
+def tagged(value: object, inside: tuple[int, ...] = ()) -> object:
+    """The value with everything that JSON cannot say replaced by a tag that no text of a model call equals; `inside`
+    are the containers around it."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return value.encode("utf-8", "surrogatepass").decode("utf-8", "backslashreplace")
+        return _text(value)
     if isinstance(value, int):
-        return value if -(2**63) <= value < 2**64 else f"\0int:{value:x}"
+        return _integer(value)
     if isinstance(value, float):
-        return value if math.isfinite(value) else f"\0float:{value}"
-    if id(value) in seen or len(seen) > MAX_DEPTH:
+        return _float(value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return f"\0bytes:{digest(bytes(value)).hex()}"
+    if not isinstance(value, (Mapping, Sequence)):
+        return f"\0type:{type(value).__name__}"
+    if id(value) in inside or len(inside) >= MAX_DEPTH:
         return "\0cut"
-    inside = seen | {id(value)}
+    here = (*inside, id(value))
     if isinstance(value, Mapping):
-        return {str(tagged(key, inside)): tagged(item, inside) for key, item in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray, memoryview)):
-        return [tagged(item, inside) for item in value]
-    return f"\0type:{type(value).__name__}"
+        return {_key(key): tagged(item, here) for key, item in value.items()}
+    return [tagged(item, here) for item in value]
 
 
-def flaw(value: object, seen: frozenset[int] = frozenset()) -> str | None:
-    """Why a value has no exact JSON form (`bytes`, `nan`, `surrogate`, `cycle`, …), or `None` when it has one."""
+def _text(value: str) -> str:
+    return value.encode("utf-8", "surrogatepass").decode("utf-8", "backslashreplace")
+
+
+def _integer(value: int) -> object:
+    """An integer beyond 64 bits is JSON all the same, only not to orjson."""
+    if value in _SIZED:
+        return value
+    return orjson.Fragment(str(int(value))) if value.bit_length() <= _MAX_BITS else f"\0int:{value:x}"
+
+
+def _key(key: object) -> str:
+    """The name of a member; JSON knows texts alone."""
+    if isinstance(key, str):
+        return _text(key)
+    if isinstance(key, int):
+        return f"\0key:{key:x}"
+    return f"\0key:{key}" if isinstance(key, float) else f"\0key:{type(key).__name__}"
+
+
+def flaw(value: object, depth: int = 0) -> str | None:
+    """Why a value has no exact JSON form (`bytes`, `nan`, `surrogate`, `key`, `depth`, …), else `None`."""
     if isinstance(value, str):
         return None if value.isascii() or _encodes(value) else "surrogate"
     if value is None or isinstance(value, (bool, int)):
         return None
     if isinstance(value, float):
         return None if math.isfinite(value) else "nan"
-    if id(value) in seen:
-        return "cycle"
-    if len(seen) > MAX_DEPTH:
+    if depth > MAX_DEPTH:
         return "depth"
-    if isinstance(value, (dict, list, tuple)):
-        items = value.values() if isinstance(value, dict) else value
-        return next((found for item in items if (found := flaw(item, seen | {id(value)}))), None)
+    if isinstance(value, dict):
+        named = next((found for key in value if (found := _key_flaw(key))), None)
+        return named or next((found for item in value.values() if (found := flaw(item, depth + 1))), None)
+    if isinstance(value, (list, tuple)):
+        return next((found for item in value if (found := flaw(item, depth + 1))), None)
     return type(value).__name__
+
+
+def _key_flaw(key: object) -> str | None:
+    return flaw(key) if isinstance(key, str) else "key"
 
 
 def _encodes(text: str) -> bool:
@@ -107,17 +150,27 @@ def _encodes(text: str) -> bool:
 def schema_form(tool: object) -> object:
     """A tool definition with its set-like arrays sorted: `required` names a set in JSON Schema, `enum` an order that
     the model reads (spec: canonical form)."""
-    if isinstance(tool, dict):
-        return {key: _schema_item(key, item) for key, item in tool.items()}
-    if isinstance(tool, list):
-        return [schema_form(item) for item in tool]
-    return tool
+    try:
+        return _sorted_sets(tool) if _unsorted(tool) else tool
+    except RecursionError:
+        return tool
 
 
-def _schema_item(key: object, item: object) -> object:
-    if key == "required" and isinstance(item, list) and all(isinstance(name, str) for name in item):
-        return sorted(item)
-    return schema_form(item)
+def _unsorted(value: object) -> bool:
+    if isinstance(value, dict):
+        names = value.get("required")
+        return (_is_set(names) and names != sorted(names)) or any(map(_unsorted, value.values()))
+    return isinstance(value, list) and any(map(_unsorted, value))
+
+
+def _is_set(names: object) -> TypeGuard[list[str]]:
+    return isinstance(names, list) and all(isinstance(name, str) for name in names)
+
+
+def _sorted_sets(value: object) -> object:
+    if isinstance(value, dict):
+        return {k: sorted(v) if k == "required" and _is_set(v) else _sorted_sets(v) for k, v in value.items()}
+    return [_sorted_sets(item) for item in value] if isinstance(value, list) else value
 
 
 def written(raw: bytes, key: bytes | None = None) -> str:

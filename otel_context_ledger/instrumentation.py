@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import atexit
 import logging
+import multiprocessing.util
 import os
+import re
 import secrets
 import time
 import types
 import weakref
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, get_origin
 
@@ -22,7 +24,7 @@ import orjson
 import wrapt
 from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type: ignore[attr-defined]
 
-from otel_context_ledger import __version__, config, store, surfaces, tasks, telemetry
+from otel_context_ledger import __version__, config, line, store, surfaces, tasks, telemetry
 from otel_context_ledger import model as m
 from otel_context_ledger.correctness import repository
 from otel_context_ledger.invocation import Call, Desk, Invocation
@@ -34,9 +36,14 @@ SDKS = ("openai", "anthropic")
 SEAM = "_base_client"
 CLASSES = ("SyncAPIClient", "AsyncAPIClient")
 RAW_HEADER = "x-stainless-raw-response"
+_INVOCATION = "_context_ledger_invocation"
 CLIENT_HEADERS = ("x-msh-version", "user-agent")
 MAX_RESTORED_BYTES = 1 << 20
 FLUSH_SECONDS = 5.0
+# Lines that may wait for a slow disk; each keeps its request's outline alive.
+MAX_WAITING = 1000
+# A product and version, as in `KimiCLI/1.50.0` or `2.1.0`; the rest of such a header may name the user's machine.
+_PRODUCT = re.compile(r"[\w.-]{1,40}(?:/[\w.-]{1,24})?")
 _SENTINELS = ("NotGiven", "Omit")
 _log = logging.getLogger("otel_context_ledger")
 
@@ -47,6 +54,7 @@ class ContextLedgerInstrumentor(BaseInstrumentor):  # type: ignore[misc,unused-i
     _desk: Desk | None = None
     _hooked: bool = False
     _stop: Callable[[], None] | None = None
+    _file: store.Store | None = None
 
     def instrumentation_dependencies(self) -> Collection[str]:
         """None: SDKs are patched when the program imports them."""
@@ -58,7 +66,7 @@ class ContextLedgerInstrumentor(BaseInstrumentor):  # type: ignore[misc,unused-i
             return
         for warning in settings.warnings:
             _log.warning("context ledger: %s", warning)
-        self._desk, self._stop = assemble(settings)
+        self._desk, self._file, self._stop = assemble(settings)
         if not self._hooked:
             self._hooked = True
             for sdk in SDKS:
@@ -67,13 +75,17 @@ class ContextLedgerInstrumentor(BaseInstrumentor):  # type: ignore[misc,unused-i
             for module in loaded():
                 self._patch(module)
 
+    def flush(self, timeout: float = FLUSH_SECONDS) -> bool:
+        """Waits at most `timeout` seconds until every finished entry is in the ledger file."""
+        return self._file is None or self._file.flush(timeout)
+
     def _uninstrument(self, **kwargs: Any) -> None:
         for module in loaded():
             for name in CLASSES:
                 _unwrap(getattr(module, name, None))
         if self._stop is not None:
             self._stop()
-        self._desk = self._stop = None
+        self._desk = self._stop = self._file = None
 
     def _patch(self, module: Any) -> None:
         if self._desk is None:
@@ -90,7 +102,7 @@ class ContextLedgerInstrumentor(BaseInstrumentor):  # type: ignore[misc,unused-i
         if invocation is None:
             return wrapped(*args, **kwargs)
         with invocation.watching():
-            result = wrapped(*args, **self._with_shell(kwargs, invocation))
+            result = wrapped(*args, **self._with_shell(args, kwargs, invocation))
         self._deliver(invocation, result, kwargs)
         return result
 
@@ -101,7 +113,7 @@ class ContextLedgerInstrumentor(BaseInstrumentor):  # type: ignore[misc,unused-i
         if invocation is None:
             return await wrapped(*args, **kwargs)
         with invocation.watching():
-            result = await wrapped(*args, **self._with_shell(kwargs, invocation))
+            result = await wrapped(*args, **self._with_shell(args, kwargs, invocation))
         self._deliver(invocation, result, kwargs)
         return result
 
@@ -116,13 +128,15 @@ class ContextLedgerInstrumentor(BaseInstrumentor):  # type: ignore[misc,unused-i
             return desk.begin(call) if call is not None else None
         return None
 
-    def _with_shell(self, kwargs: dict[str, Any], invocation: Invocation) -> dict[str, Any]:
+    def _with_shell(self, args: tuple[Any, ...], kwargs: dict[str, Any], invocation: Invocation) -> dict[str, Any]:
         """The call's arguments, with the stream class replaced by one that watches its events."""
         stream_cls = kwargs.get("stream_cls")
         if not kwargs.get("stream") or stream_cls is None:
             return kwargs
         with invocation.guard("stream"):
-            return {**kwargs, "stream_cls": watched(stream_cls, invocation)}
+            shell = watched(stream_cls)
+            raw = shell is not stream_cls and is_raw(args[1] if len(args) > 1 else kwargs.get("options"))
+            return {**kwargs, "stream_cls": bound(shell, invocation) if raw else shell}
         return kwargs
 
     def _deliver(self, invocation: Invocation, result: Any, kwargs: dict[str, Any]) -> None:
@@ -130,8 +144,8 @@ class ContextLedgerInstrumentor(BaseInstrumentor):  # type: ignore[misc,unused-i
         with invocation.guard("deliver"):
             if not kwargs.get("stream"):
                 _answer(invocation, result)
-            elif getattr(type(result), "_context_ledger", None) is not None:
-                return
+            elif hasattr(type(result), _INVOCATION):
+                attach(result, invocation)
             elif hasattr(result, "http_response") and hasattr(result, "parse"):
                 _later(invocation, result)
             else:
@@ -177,7 +191,13 @@ def _client_name(client: Any, options: Any) -> str | None:
     """The calling program's own version header, if it set one."""
     given = {**mapping(pick(client, "_custom_headers")), **mapping(pick(options, "headers"))}
     named = {key.lower(): value for key, value in given.items() if isinstance(key, str)}
-    return next((value[:64] for key in CLIENT_HEADERS if isinstance(value := named.get(key), str)), None)
+    found = (_PRODUCT.match(value) for key in CLIENT_HEADERS if isinstance(value := named.get(key), str))
+    return next((match.group() for match in found if match), None)
+
+
+def is_raw(options: Any) -> bool:
+    """Whether the program asked for the raw response, from which it may make a stream later."""
+    return any(str(name).lower() == RAW_HEADER for name in mapping(pick(options, "headers")))
 
 
 def _answer(invocation: Invocation, result: Any) -> None:
@@ -199,26 +219,45 @@ def _later(invocation: Invocation, result: Any) -> None:
         weakref.finalize(result, invocation.unclaimed)
 
 
-def watched(stream_cls: Any, invocation: Invocation) -> Any:
-    """A subclass of the SDK's stream class that shows its events to an invocation. It has the same name, keeps no
-    state on the stream (Anthropic iterates a copy of it) and lives as long as the stream."""
+@lru_cache(maxsize=64)
+def watched(stream_cls: Any) -> Any:
+    """A subclass of the SDK's stream class, of the same name, that shows its events to the invocation attached to it;
+    a class without `__stream__` is left as it is."""
     origin = get_origin(stream_cls) or stream_cls
     if not hasattr(origin, "__stream__"):
         return stream_cls
-    body = _asynchronous(origin, invocation) if hasattr(origin, "__aiter__") else _synchronous(origin, invocation)
+    body = _asynchronous(origin) if hasattr(origin, "__aiter__") else _synchronous(origin)
+    names = {name: getattr(origin, name) for name in ("__module__", "__qualname__", "__doc__")}
+    body |= {**names, "__orig_bases__": (stream_cls,), _INVOCATION: None}
+    return types.new_class(origin.__name__, (origin,), {}, lambda namespace: namespace.update(body))
+
+
+def attach(stream: Any, invocation: Invocation) -> None:
+    """Gives a stream its invocation. Anthropic iterates a copy of the stream, which copies the attribute too."""
+    setattr(stream, _INVOCATION, invocation)
+    weakref.finalize(stream, invocation.dropped)
+
+
+def bound(stream_cls: Any, invocation: Invocation) -> Any:
+    """A subclass for one call, whose stream attaches itself: a raw response makes its stream when it is asked to."""
+    origin = get_origin(stream_cls) or stream_cls
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         origin.__init__(self, *args, **kwargs)
         invocation.claim()
-        weakref.finalize(self, invocation.ended, "abandoned")
+        attach(self, invocation)
 
     names = {name: getattr(origin, name) for name in ("__module__", "__qualname__", "__doc__")}
-    body |= {**names, "__init__": __init__, "__orig_bases__": (stream_cls,), "_context_ledger": True}
+    body = {**names, "__init__": __init__, "__orig_bases__": origin.__orig_bases__}
     return types.new_class(origin.__name__, (origin,), {}, lambda namespace: namespace.update(body))
 
 
-def _synchronous(origin: Any, invocation: Invocation) -> dict[str, Any]:
+def _synchronous(origin: Any) -> dict[str, Any]:
     def __stream__(self: Any) -> Iterator[Any]:
+        invocation = getattr(self, _INVOCATION)
+        if invocation is None:
+            yield from origin.__stream__(self)
+            return
         with invocation.streaming():
             for event in origin.__stream__(self):
                 invocation.see(event)
@@ -226,13 +265,18 @@ def _synchronous(origin: Any, invocation: Invocation) -> dict[str, Any]:
 
     def close(self: Any) -> None:
         origin.close(self)
-        invocation.ended("closed")
+        _closed(self)
 
     return {"__stream__": __stream__, "close": close}
 
 
-def _asynchronous(origin: Any, invocation: Invocation) -> dict[str, Any]:
+def _asynchronous(origin: Any) -> dict[str, Any]:
     async def __stream__(self: Any) -> Any:
+        invocation = getattr(self, _INVOCATION)
+        if invocation is None:
+            async for event in origin.__stream__(self):
+                yield event
+            return
         with invocation.streaming():
             async for event in origin.__stream__(self):
                 invocation.see(event)
@@ -240,13 +284,19 @@ def _asynchronous(origin: Any, invocation: Invocation) -> dict[str, Any]:
 
     async def close(self: Any) -> None:
         await origin.close(self)
-        invocation.ended("closed")
+        _closed(self)
 
     return {"__stream__": __stream__, "close": close}
 
 
-def assemble(settings: config.Config) -> tuple[Desk, Callable[[], None]]:
-    """The desk of this process, and what undoes it."""
+def _closed(stream: Any) -> None:
+    invocation = getattr(stream, _INVOCATION)
+    if invocation is not None:
+        invocation.ended("closed")
+
+
+def assemble(settings: config.Config) -> tuple[Desk, store.Store | None, Callable[[], None]]:
+    """The desk of this process, its ledger file, and what undoes them."""
     lore = _lore(settings)
     ledger = Ledger(
         lore,
@@ -264,7 +314,9 @@ def assemble(settings: config.Config) -> tuple[Desk, Callable[[], None]]:
         ledger, telemetry.Telemetry(__version__, settings.metrics == "sdk"), around, time.perf_counter, find, keep
     )
     os.register_at_fork(after_in_child=_renew(weakref.ref(ledger)))
-    return desk, partial(_stop, file, watcher)
+    leave = partial(_leave, desk, file)
+    atexit.register(leave)
+    return desk, file, partial(_stop, leave, file, watcher)
 
 
 def _lore(settings: config.Config) -> facts.Lore:
@@ -282,9 +334,14 @@ def _file(settings: config.Config, ledger: Ledger) -> store.Store | None:
         ledger.restore(store.tail(settings.file, MAX_RESTORED_BYTES).entries)
     except OSError:
         _log.debug("context ledger: no earlier ledger to restore from")
-    file = store.Store(settings.file, settings.file_rotate_bytes, settings.file_keep)
-    atexit.register(file.close, FLUSH_SECONDS)
+    file = store.Store(settings.file, settings.file_rotate_bytes, settings.file_keep, MAX_WAITING)
+    multiprocessing.util.register_after_fork(file, _flush_at_worker_end)
     return file
+
+
+def _flush_at_worker_end(file: store.Store) -> None:
+    """A forked worker of `multiprocessing` ends without running exit hooks."""
+    multiprocessing.util.Finalize(file, file.flush, args=(FLUSH_SECONDS,), exitpriority=10)
 
 
 def _watcher(settings: config.Config) -> repository.Watcher | None:
@@ -305,16 +362,27 @@ def _renew(ledger: weakref.ref[Ledger]) -> Callable[[], None]:
     return renew
 
 
-def _stop(file: store.Store | None, watcher: repository.Watcher | None) -> None:
+def _leave(desk: Desk, file: store.Store | None) -> None:
+    """At exit: streams still open end their entries, then the file and the exporters get what waits."""
+    desk.abandon()
     if file is not None:
-        atexit.unregister(file.close)
+        file.close(FLUSH_SECONDS)
+    desk.telemetry.drain()
+
+
+def _stop(leave: Callable[[], None], file: store.Store | None, watcher: repository.Watcher | None) -> None:
+    atexit.unregister(leave)
+    if file is not None:
         file.close(FLUSH_SECONDS)
     if watcher is not None:
         watcher.stop()
 
 
 def _keep(file: store.Store, ledger: Ledger, entry: m.Entry, draft: Draft) -> None:
-    file.put(lambda: store.line(entry, ledger.trail(draft)))
+    before = file.lost
+    file.put(lambda: line.write(entry, ledger.trail(draft)))
+    if file.lost > before:
+        raise OverflowError("the ledger file does not keep up; a line was lost")
 
 
 def _surroundings(settings: config.Config, watcher: repository.Watcher | None) -> m.Surroundings:

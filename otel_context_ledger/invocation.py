@@ -7,6 +7,7 @@ The whole architecture is one flow: surface → request → draft → recording 
 from __future__ import annotations
 
 import logging
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -74,6 +75,7 @@ class Desk:
         self.ledger, self.telemetry, self.find, self.keep = ledger, telemetry, find, keep
         self.surroundings, self.ticks = surroundings, ticks
         self.errors: dict[str, int] = {}
+        self._open: weakref.WeakSet[Invocation] = weakref.WeakSet()
 
     def guard(self, stage: str) -> Guard:
         """The guard around a step of ours."""
@@ -93,8 +95,19 @@ class Desk:
     def begin(self, call: Call) -> Invocation | None:
         """The invocation of a call that is about to be made, or `None` when it could not be opened."""
         with self.guard("begin"):
-            return Invocation(self, call)
+            invocation = Invocation(self, call)
+            self._open.add(invocation)
+            return invocation
         return None
+
+    def ended(self, invocation: Invocation) -> None:
+        """An invocation has ended: it need not be ended at exit."""
+        self._open.discard(invocation)
+
+    def abandon(self) -> None:
+        """Ends the calls that are still open when the program exits."""
+        for invocation in list(self._open):
+            invocation.dropped()
 
 
 class Invocation:
@@ -198,6 +211,10 @@ class Invocation:
         read = self._folded if answer is None else (lambda: self._surface.read_response(mapping(plain(answer))))
         self._end(read, m.Ending(how if answer is None else "complete", name))
 
+    def dropped(self) -> None:
+        """The stream was garbage collected: closed if any of it was read, else abandoned."""
+        self.ended("closed" if self._kept else "abandoned")
+
     def ended(self, how: str) -> None:
         """The stream ended: complete, closed early, abandoned, or its answer stays unread."""
         self._end(self._folded, m.Ending(how))
@@ -212,6 +229,7 @@ class Invocation:
             return
         self._ended = True
         desk = self._desk
+        desk.ended(self)
         response, flaw = m.Response(), None
         with desk.guard("response"):
             flaw = "response_unreadable"
@@ -253,7 +271,16 @@ def opening(call: Call, draft: Draft) -> dict[str, object]:
         found[s.OPENAI_API_TYPE] = call.surface.api
         found[s.OPENAI_REQUEST_SERVICE_TIER] = request.settings.get("service_tier")
     found |= {key: request.sampling.get(name) for name, key in SAMPLING.items()}
-    return {key: value for key, value in found.items() if isinstance(value, (str, bool, int, float))}
+    known = {key: value for key, value in found.items() if isinstance(value, (str, bool, int, float))}
+    return known | _output_type(request.settings)
+
+
+def _output_type(settings: Mapping[str, object]) -> dict[str, object]:
+    """json or text, where the request says so."""
+    wanted = mapping(settings.get("response_format")) or mapping(mapping(settings.get("text")).get("format"))
+    kind = wanted.get("type")
+    names = {"json_object": "json", "json_schema": "json", "text": "text"}
+    return {s.GEN_AI_OUTPUT_TYPE: names[kind]} if isinstance(kind, str) and kind in names else {}
 
 
 SAMPLING = {

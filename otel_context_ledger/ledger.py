@@ -24,6 +24,9 @@ from otel_context_ledger.surfaces import Surface
 from otel_context_ledger.surfaces.facts import Lore
 
 MAX_TRAIL = 4096
+MAX_ROUTES = 8
+# How an answer says that it is whole, in the words of the dialects.
+_TURN_ENDS = (("stop",), ("end_turn",), ("completed",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +138,14 @@ class Ledger:
         return self._traces.find([name for name, _ in names], outline, self._export)
 
     def _current(self, link: Link) -> Link:
-        """The link with its head as it is now: it may have been in flight when the call was opened."""
-        if link.head is None or link.head.closed is not None:
-            return link
+        """The link with its heads as they are now: they may have been in flight when the call was opened."""
+        return replace(link, head=self._now(link.head), sibling=self._now(link.sibling))
+
+    def _now(self, head: Head | None) -> Head | None:
+        if head is None or head.closed is not None:
+            return head
         with self._lock:
-            now = next((h for h in self._lineage.heads() if link.head and h.entry_id == link.head.entry_id), link.head)
-        return replace(link, head=replace(now, closed=link.head.closed) if now.tokens is None else now)
+            return next((now for now in self._lineage.heads() if now.entry_id == head.entry_id), head)
 
     def _kind(self, request: m.Request, outline: Outline, link: Link) -> str:
         """agent, compaction (a summarising call of a known form) or auxiliary (a side call of a named session)."""
@@ -171,8 +176,8 @@ class Ledger:
         )
 
     def _judge(self, draft: Draft, response: m.Response, ending: m.Ending, now: float) -> tuple[Judgement, Case]:
-        head, usage = draft.link.head, response.usage
-        expected = _expected(draft, usage)
+        head = draft.link.head
+        expected = _expected(draft, response)
         case = Case(
             draft.link, draft.outline, draft.request, response, draft.rules, draft.around.now, expected, draft.reusable
         )
@@ -194,14 +199,9 @@ class Ledger:
             return ()
         scope = (draft.surface.name, draft.request.model, draft.endpoint)
         self._observed.note(scope, usage.cache_read, earlier.tokens if earlier else None)
-        same = earlier is not None and case.shortfall > 0 and earlier.cached == usage.cache_read
         extends = draft.link.relation in ("extends", "repeats", "continues")
         replaces = earlier if earlier and extends and earlier.identity.cache == draft.identity.cache else None
-        settled = replace(
-            head, closed=now, tokens=usage.input, cached=usage.cache_read, served=response.model, route=response.route,
-            response_id=response.response_id, written=attribution.written(response, draft.request),
-            anchors=_anchored(head, usage.input), plateau=(earlier.plateau + 1 if earlier and same else 0),
-        )  # fmt: skip
+        settled = replace(_settled(head, response, draft, case, extends), closed=now)
         self._lineage.put(settled, replaces if replaces and replaces.session == head.session else None)
         if judgement.causes and judgement.causes[0].name == "tools_reordered":
             times, gap = self._lineage.reordered(head.session, draft.around.now)
@@ -217,6 +217,13 @@ class Ledger:
         }  # fmt: skip
         hashes = {field: self._digest(parts[part]) for field, part in named.items()}
         return {"model_id": draft.request.model, "reasoning_effort": _effort(draft.request), **hashes}
+
+    def _repository(self, snapshot: str | None) -> str | None:
+        """The snapshot as it is exported: its digest is keyed like every other."""
+        kind, _, digits = (snapshot or "").partition(":")
+        if kind != "git" or len(digits) != 32:
+            return snapshot
+        return f"git:{self._export(bytes.fromhex(digits)).split(':')[1]}"
 
     def _digest(self, value: object) -> str | None:
         return self._export(value) if isinstance(value, bytes) else None
@@ -258,6 +265,7 @@ class Ledger:
             cost_components=money.components,
             repo_head=around.repo_head,
             service_tier=response.service_tier,
+            system_fingerprint=response.system_fingerprint,
         )
 
     def _context(self, draft: Draft) -> m.ContextGroup:
@@ -267,7 +275,7 @@ class Ledger:
         trace = draft.found.trace.entry_id if draft.found else None
         return m.ContextGroup(
             **hashes,  # type: ignore[arg-type]
-            repo_snapshot=around.repo_snapshot,
+            repo_snapshot=self._repository(around.repo_snapshot),
             repo_age=around.repo_age,
             history_range=f"{outline.offset}-{outline.offset + len(outline.messages)}",
             history_length=len(outline.messages),
@@ -346,11 +354,33 @@ def _anchored(head: Head, tokens: int | None) -> tuple[Anchor, ...]:
     return (*kept[-63:], Anchor(size, tokens))
 
 
-def _expected(draft: Draft, usage: m.Usage) -> int | None:
+def _settled(head: Head, response: m.Response, draft: Draft, case: Case, extends: bool) -> Head:
+    """What is remembered of a call once its answer is known."""
+    earlier, usage = draft.link.head, response.usage
+    stuck = earlier is not None and case.shortfall > 0 and earlier.cached == usage.cache_read
+    woken = earlier is not None and attribution.woken(earlier)
+    known = dict(earlier.routes) if earlier and extends else {}
+    seen = {response.route: usage.input} if response.route and usage.input is not None else {}
+    stored = None if usage.cache_read is None else usage.cache_read + (usage.cache_write or 0)
+    return replace(
+        head, tokens=usage.input, cached=usage.cache_read, served=response.model, route=response.route,
+        response_id=response.response_id, written=attribution.written(response, draft.request), stored=stored,
+        anchors=_anchored(head, usage.input), plateau=(earlier.plateau + 1 if earlier and stuck else 0),
+        routes=tuple((known | seen).items())[-MAX_ROUTES:], wakes=(earlier.wakes if earlier else 0) + woken,
+        forked=draft.link.parent is not None or (earlier is not None and earlier.forked),
+        turn_ended=not response.tool_calls and response.finish_reasons[:1] in _TURN_ENDS,
+    )  # fmt: skip
+
+
+def _expected(draft: Draft, response: m.Response) -> int | None:
     """What could have been reused had nothing changed: the comparable prompt, no more than this one, in whole blocks.
-    Where the end of the history was taken back, what was taken back was not asked for again."""
-    head, trace = draft.link.head, draft.found.trace if draft.found else None
-    known = head.tokens if head else (trace.tokens if trace else None)
+    Where the end of the history was taken back, what was taken back was not asked for again; of calls that were sent
+    together, all but one could have waited for the first."""
+    link, usage = draft.link, response.usage
+    head, trace = link.head, draft.found.trace if draft.found else None
+    if link.concurrent and head is None:
+        return attribution.estimate(link, draft.outline, draft.rules.block)
+    known = attribution.held(head, response.route) if head else (trace.tokens if trace else None)
     if known is None:
         return draft.reusable if head else None
     whole = min(known, usage.input) if usage.input is not None else known
@@ -371,7 +401,7 @@ def _judge_resumed(draft: Draft, case: Case, fields: Mapping[str, object]) -> Ju
         evidence = (f"idle_seconds={idle:.0f}", f"retention_seconds={lifetime:.0f}")
         causes = (*causes, m.Cause("retention_expired", ("resume",), evidence=evidence, confidence="inferred"))
     unexplained = m.Cause("provider_unexplained", ("resume",), evidence=("prefix_intact",), confidence="inferred")
-    return Judgement(causes or (unexplained,))
+    return attribution.combined(causes or (unexplained,), case.response.verdict)
 
 
 def _effort(request: m.Request) -> str | None:

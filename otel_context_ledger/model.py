@@ -311,3 +311,4 @@ class Entry:
     cost_components: Mapping[str, float] = field(default_factory=dict)
     repo_head: str | None = None
     service_tier: str | None = None
+    system_fingerprint: str | None = None

@@ -150,7 +150,6 @@ GEN_AI_REQUEST_TOP_P = "gen_ai.request.top_p"
 GEN_AI_REQUEST_TOP_K = "gen_ai.request.top_k"
 GEN_AI_REQUEST_FREQUENCY_PENALTY = "gen_ai.request.frequency_penalty"
 GEN_AI_REQUEST_PRESENCE_PENALTY = "gen_ai.request.presence_penalty"
-GEN_AI_REQUEST_STOP_SEQUENCES = "gen_ai.request.stop_sequences"
 GEN_AI_REQUEST_SEED = "gen_ai.request.seed"
 GEN_AI_REQUEST_CHOICE_COUNT = "gen_ai.request.choice.count"
 GEN_AI_REQUEST_STREAM = "gen_ai.request.stream"
@@ -414,6 +413,7 @@ MEMBERS: dict[str, tuple[str, ...]] = {
         "instrument",
         "begin",
         "stream",
+        "deliver",
         "response",
         "finish",
         "store",
@@ -562,7 +562,6 @@ TYPES: dict[str, str] = {
     GEN_AI_REQUEST_TOP_K: "int",
     GEN_AI_REQUEST_FREQUENCY_PENALTY: "double",
     GEN_AI_REQUEST_PRESENCE_PENALTY: "double",
-    GEN_AI_REQUEST_STOP_SEQUENCES: "string[]",
     GEN_AI_REQUEST_SEED: "int",
     GEN_AI_REQUEST_CHOICE_COUNT: "int",
     GEN_AI_REQUEST_STREAM: "boolean",

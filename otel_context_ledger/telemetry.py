@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from threading import Thread
 from typing import Any
 
 from opentelemetry import _logs as logs
@@ -24,6 +25,8 @@ from otel_context_ledger import semconv as s
 SCOPE = "otel_context_ledger"
 MAX_BYTES = 16 * 1024
 MAX_TEXT = 1024
+# The SDK's own bound for the shutdown of one provider.
+MAX_DRAIN_SECONDS = 30.0
 INFERENCE = ("chat", "text_completion", "generate_content")
 # How the inference spans of other instrumentations show at their start: (attribute, values or any).
 PEERS: tuple[tuple[str, tuple[str, ...] | None], ...] = (
@@ -50,9 +53,17 @@ STANDARD: tuple[tuple[str, Get], ...] = (
     (s.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS, lambda e: e.request.reasoning_tokens),
     (s.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK, lambda e: e.request.time_to_first_token),
     (s.OPENAI_RESPONSE_SERVICE_TIER, lambda e: e.service_tier if e.model.provider == "openai" else None),
+    (s.OPENAI_RESPONSE_SYSTEM_FINGERPRINT, lambda e: e.system_fingerprint if e.model.provider == "openai" else None),
+    (s.GEN_AI_CONVERSATION_COMPACTED, lambda e: compacted(e) or None),
     (s.VCS_REF_HEAD_REVISION, lambda e: e.repo_head),
     (s.ERROR_TYPE, lambda e: e.request.error_type),
 )
+
+
+def compacted(entry: m.Entry) -> bool:
+    """Whether the history was seen to be compacted; not seen is unknown, never false."""
+    words = (entry.cache.miss_cause or "", *entry.cache.miss_secondary)
+    return any(word.startswith("history_compacted") for word in words)
 
 
 def attributes(entry: m.Entry) -> dict[str, Any]:
@@ -223,6 +234,16 @@ class Telemetry:
         if entry.context.identity_changed:
             self._emit(s.EVENT_IDENTITY_CHANGED, entry, where)
 
+    def drain(self) -> None:
+        """At exit: the three providers that would each be shut down now, one after the other, are shut down side by
+        side, so that a dead endpoint holds the exit for one export timeout and not for three."""
+        every: tuple[Any, ...] = (trace.get_tracer_provider(), metrics.get_meter_provider(), logs.get_logger_provider())
+        threads = [Thread(target=provider.shutdown, daemon=True) for provider in every if leaving(provider)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(MAX_DRAIN_SECONDS)
+
     def failed(self, stage: str) -> None:
         """Counts an error of our own."""
         self._instruments[s.METRIC_INTERNAL_ERRORS].add(1, {s.CONTEXT_LEDGER_STAGE: stage})
@@ -249,6 +270,7 @@ class Telemetry:
 
 
 _IDENTITY = (
+    s.CONTEXT_LEDGER_MODEL_ID,
     s.CONTEXT_LEDGER_ENTRY_ID,
     s.CONTEXT_LEDGER_SESSION_ID,
     s.CONTEXT_LEDGER_COMPARABLE_ID,
@@ -271,6 +293,12 @@ EMITTED = (
 )
 
 
+def leaving(provider: Any) -> bool:
+    """Whether a provider is the SDK's and was set up to shut itself down at exit; one that the program keeps in its
+    own hands is left to it."""
+    return any(getattr(provider, name, None) is not None for name in ("_atexit_handler", "_at_exit_handler"))
+
+
 def _proxy() -> type:
     from opentelemetry._logs._internal import ProxyLoggerProvider
 
@@ -279,8 +307,10 @@ def _proxy() -> type:
 
 def instrument(meter: metrics.Meter, metric: s.Metric) -> Any:
     """The instrument of a registry metric."""
-    make = meter.create_histogram if metric.kind == "histogram" else meter.create_counter
-    return make(metric.name, unit=metric.unit, description=metric.description)
+    named: dict[str, Any] = {"name": metric.name, "unit": metric.unit, "description": metric.description}
+    if metric.kind == "histogram":
+        return meter.create_histogram(**named, explicit_bucket_boundaries_advisory=metric.boundaries)
+    return meter.create_counter(**named)
 
 
 def shared(entry: m.Entry) -> dict[str, Any]:
@@ -302,6 +332,7 @@ def identity(entry: m.Entry) -> str:
     return "changed" if set(changed) - {"policy", "tools", "repository"} else "same"
 
 
+_COMPONENTS = {"input": "input_uncached"}
 Measurement = tuple[str, Any, dict[str, Any]]
 
 
@@ -347,7 +378,8 @@ def _costs(entry: m.Entry) -> Iterator[Measurement]:
     cost, without = entry.money.cost, entry.money.cost_without_cache
     if cost is None or cost.amount is None or cost.unit != "usd":
         return
-    whole = {"total": cost.amount} if cost.source == "provider" else entry.cost_components
+    ours = {_COMPONENTS.get(name, name): amount for name, amount in entry.cost_components.items()}
+    whole = {"total": cost.amount} if cost.source == "provider" else ours
     for component, amount in whole.items():
         yield s.METRIC_COST, amount, {s.CONTEXT_LEDGER_COST_COMPONENT: component}
     if without is not None:

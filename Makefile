@@ -1,0 +1,58 @@
+# Every target sets up what it needs. `make help` lists them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+ENGINE_STAMP := $(VENV)/.engine
+
+.DEFAULT_GOAL := help
+.PHONY: help setup generate format check test matrix demo bench build clean
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(STAMP) ## make the environment .venv
+
+$(STAMP): pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "Python 3.10 or newer is needed; set PYTHON=…"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "on Debian: apt-get install python3-venv"; exit 1; }
+	@$(BIN)/pip install -q --disable-pip-version-check --upgrade "pip>=25.1"
+	@$(BIN)/pip install -q --disable-pip-version-check --group dev -e ".[otlp]"
+	@touch $@
+
+$(ENGINE_STAMP): $(STAMP)
+	@$(BIN)/pip install -q --disable-pip-version-check --group engine
+	@touch $@
+
+generate: $(STAMP) ## write everything that comes from spec/registry
+	$(BIN)/python tools/generate.py
+
+format: $(STAMP) ## format and fix what can be fixed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+check: $(STAMP) ## formatting, lint, types, layers, generated files
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python tools/generate.py --check
+
+test: $(STAMP) $(ENGINE_STAMP) ## all tests, the real engine included
+	$(BIN)/python -m pytest -q
+
+matrix: $(STAMP) ## the built wheel under every Python and SDK line found here
+	$(BIN)/nox --no-error-on-missing-interpreters
+
+demo: $(STAMP) ## a small coding agent, and what its context cost (ENGINE=llama: against a real engine)
+	@if [ "$$ENGINE" = llama ]; then $(MAKE) -s $(ENGINE_STAMP); fi
+	@$(BIN)/python -m examples.demo
+
+bench: $(STAMP) ## added CPU per call and per stream event, as shares of the SDK's own
+	$(BIN)/python -m benchmarks
+
+build: $(STAMP) ## the wheel and source archive, into dist/
+	$(BIN)/python -m build -q
+
+clean: ## remove what was made
+	rm -rf $(VENV) dist build demo .cache

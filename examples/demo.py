@@ -1,0 +1,101 @@
+"""`make demo`: run the example agent under `opentelemetry-instrument` and let the ledger explain what it cost.
+
+    [ENGINE=llama [ENGINE_ARCH=kimi-k3]] python examples/demo.py
+        [--mistakes none|tools,clock,prune] [--ledger demo/ledger.jsonl]
+
+Without ENGINE the simulated provider answers. With it, llama.cpp does, with a model of random weights in the Kimi K3
+architecture or, on request, the `llama` one: scripted steps, real cache. Exit code 1 if a planted mistake was not
+named, or if anything else was blamed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from rich.console import Console
+
+EXAMPLES = Path(__file__).resolve().parent
+ROOT = EXAMPLES.parent
+sys.path[:0] = [str(EXAMPLES), str(ROOT)]
+
+import mistakes  # noqa: E402 (both directories must be importable first)
+import script  # noqa: E402
+import verdict  # noqa: E402
+
+from tests.provider import Answer, Provider, ToolCall, by_turn  # noqa: E402
+
+WIDTH = 140
+
+
+def answers() -> list[Answer]:
+    """The scripted steps as the simulated model says them."""
+    return [_answer(step, turn) for turn, step in enumerate(script.STEPS, 1)]
+
+
+def _answer(step: script.Step, turn: int) -> Answer:
+    calls = tuple(ToolCall(call["name"], call["arguments"], call["id"]) for call in step.tool_calls(turn))
+    return Answer(step.text, step.thought, calls)
+
+
+@contextlib.contextmanager
+def backend(engine: str) -> Iterator[str]:
+    """The base URL of something that answers: the simulated provider if no engine is named."""
+    if not engine:
+        with Provider(by_turn(answers())) as provider:
+            yield f"{provider.url}/kimi/v1"
+        return
+    from tests.engine import Engine
+
+    with Engine(os.environ.get("ENGINE_ARCH", "kimi-k3")) as url:
+        yield f"{url}/v1"
+
+
+def program(name: str) -> str:
+    """A console script of the environment that runs this file."""
+    return str(Path(sys.executable).with_name(name))
+
+
+def run_agent(base: str, ledger: Path, flags: list[str]) -> int:
+    """The agent as its user would start it: no code changed, environment variables only."""
+    environment = os.environ | {
+        "OPENAI_BASE_URL": base,
+        "OPENAI_API_KEY": "none-needed",
+        "CONTEXT_LEDGER_FILE": str(ledger),
+        "CONTEXT_LEDGER_SURFACES": f"{urlsplit(base).netloc}=kimi_open_platform",
+    }
+    line = [program("opentelemetry-instrument"), sys.executable, str(EXAMPLES / "agent.py"), *flags]
+    return subprocess.run(line, env=environment, check=False).returncode
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Run the example agent and explain what its context cost.")
+    parser.add_argument("--mistakes", default=",".join(mistakes.SCHEDULE))
+    parser.add_argument("--ledger", type=Path, default=ROOT / "demo" / "ledger.jsonl")
+    return parser.parse_args()
+
+
+def main() -> int:
+    chosen, engine = arguments(), os.environ.get("ENGINE", "")
+    chosen.ledger.parent.mkdir(parents=True, exist_ok=True)
+    chosen.ledger.unlink(missing_ok=True)
+    flags = ["--mistakes", chosen.mistakes, *(["--small", "--scripted"] if engine else [])]
+    with backend(engine) as base:
+        failed = run_agent(base, chosen.ledger, flags)
+    if failed or not chosen.ledger.exists():
+        print("the agent failed" if failed else "the agent ran, but nothing wrote a ledger", file=sys.stderr)
+        return 1
+    subprocess.run([program("context-ledger"), "show", "--file", str(chosen.ledger)], check=False)
+    found = verdict.judge(verdict.read(chosen.ledger), mistakes.chosen(chosen.mistakes))
+    verdict.show(found, Console(width=None if sys.stdout.isatty() else WIDTH))
+    return 0 if found.holds else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,42 @@
+"""Every vector file of `spec/vectors`, run the same way: an input, what must come of it, and why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.vectors import RUNNERS
+
+FOLDER = Path(__file__).parent.parent / "spec" / "vectors"
+
+
+def cases() -> Iterator[Any]:
+    for file in sorted(FOLDER.rglob("*.json")):
+        kind = file.relative_to(FOLDER).with_suffix("").as_posix()
+        for case in json.loads(file.read_text("utf-8"))["cases"]:
+            yield pytest.param(kind, case, id=f"{kind}:{case['name']}")
+
+
+@pytest.mark.parametrize(("kind", "case"), cases())
+def test_vector(kind: str, case: Mapping[str, Any]) -> None:
+    """The input gives what the vector wants."""
+    assert case["why"].strip(), "a vector without its reason"
+    runner = RUNNERS[kind.split("/", maxsplit=1)[0]]
+    assert runner(case["input"], case["want"]) == case["want"]
+
+
+def test_every_case_has_its_vector() -> None:
+    """Each CM and AC case that needs neither collector nor log import is named by a vector."""
+    found = {part for parameter in cases() for part in parameter.values[1]["name"].split() if part[:2] in ("CM", "AC")}
+    assert found >= {f"CM{n:02d}" for n in CAUSES} | {f"AC{n:02d}" for n in ACCOUNTS}
+
+
+CAUSES = [
+    1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 16, 17, 19, 20, 21, 22, 23, 24, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35,
+    36, 37, 38, 40, 41, 42, 44, 46, 47, 48, 49, 51, 52, 53, 54,
+]  # fmt: skip
+ACCOUNTS = [1, 2, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 22, 23, 27, 28, 29, 30, 31, 32, 34]

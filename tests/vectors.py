@@ -1,0 +1,198 @@
+"""How each kind of vector is run: from its plain JSON input to plain JSON that can be compared with `want`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+import orjson
+
+from otel_context_ledger import canonical, line, surfaces
+from otel_context_ledger import model as m
+from otel_context_ledger.cost import Card, Prices, price
+from otel_context_ledger.ledger import Ledger
+from otel_context_ledger.reuse import locator, volatility
+from otel_context_ledger.reuse.segments import Memo, Outline, cut
+from otel_context_ledger.surfaces import facts
+from otel_context_ledger.surfaces.events import mapping
+
+HOSTS = {
+    "openai": ("api.openai.com", "/v1"),
+    "kimi_open_platform": ("api.moonshot.ai", "/v1"),
+    "kimi_code": ("api.kimi.com", "/coding/v1"),
+    "anthropic": ("api.anthropic.com", "/v1"),
+    "deepseek": ("api.deepseek.com", ""),
+    "openrouter": ("openrouter.ai", "/api/v1"),
+    "gemini": ("generativelanguage.googleapis.com", "/v1beta/openai"),
+    "unknown": ("gateway.example", "/v1"),
+}
+PATHS = {"chat": "/chat/completions", "responses": "/responses", "messages": "/messages"}
+LORE = facts.load()
+
+
+def pruned(value: Any, want: Any) -> Any:
+    """The parts of a value that a vector speaks of, so that what it leaves open is not compared."""
+    if isinstance(want, Mapping) and isinstance(value, Mapping):
+        return {key: pruned(value.get(key), want[key]) for key in want}
+    if isinstance(want, list) and isinstance(value, (list, tuple)) and len(want) == len(value):
+        return [pruned(item, part) for item, part in zip(value, want, strict=True)]
+    return list(value) if isinstance(value, tuple) else value
+
+
+def find(
+    surface: str, api: str = "chat", body: Mapping[str, Any] | None = None, lore: facts.Lore = LORE
+) -> surfaces.Surface:
+    """The surface of a call to the provider's own host, or to a gateway that is named as it."""
+    host, base = HOSTS.get(surface, HOSTS["unknown"])
+    named = {} if surface in HOSTS else {host: surface}
+    found = surfaces.find(host, base + PATHS[api], body or {"messages": []}, lore, named)
+    assert found is not None
+    return found
+
+
+def run_canonical(given: Mapping[str, Any], want: Any) -> Any:
+    """A JSON value → its canonical text and digest."""
+    raw = canonical.canonical(given["value"])
+    return {"canonical": raw.decode(), "digest": canonical.written(canonical.digest(raw))}
+
+
+def run_segments(given: Mapping[str, Any], want: Any) -> Any:
+    """A request body → its header segments, message digests and prefix chain; with `other`, which segments of the two
+    bodies have the same canonical digest and which the same digest as sent."""
+    outline = outlined(given, given["body"])
+    segments = [*outline.header, *map(outline.message, range(len(outline.messages)))]
+    spelled = [locator.spell(at, size, canonical.written(link)) for at, size, link in locator.locate(outline)]
+    rows = [[s.kind, s.index, s.name, s.size, canonical.written(s.digest)] for s in segments]
+    found: dict[str, Any] = {"segments": rows, "root": canonical.written(outline.root), "locator": spelled}
+    if "other" in given:
+        beside = outlined(given, given["other"])
+        pairs = list(zip(segments, [*beside.header, *map(beside.message, range(len(beside.messages)))], strict=True))
+        found["same"] = [a.digest == b.digest for a, b in pairs]
+        found["same_wire"] = [a.wire == b.wire for a, b in pairs]
+    return pruned(found, want)
+
+
+def outlined(given: Mapping[str, Any], body: Mapping[str, Any]) -> Outline:
+    """The outline of a body; `count` stands for so many numbered user messages."""
+    if "count" in given:
+        body = {**body, "messages": [{"role": "user", "content": f"message {n}"} for n in range(given["count"])]}
+    surface = find(given["surface"], given.get("api", "chat"), body)
+    return cut(surface.read_request(body), surface.unrendered, Memo())
+
+
+def run_volatility(given: Mapping[str, Any], want: Any) -> Any:
+    """Two texts → the volatile difference between them, or null."""
+    found = volatility.compare(given["old"], given["new"])
+    return pruned(asdict(found), want) if found else None
+
+
+def run_surfaces(given: Mapping[str, Any], want: Any) -> Any:
+    """A body, or the events of a stream, in a surface's dialect → request, response and cost; with both, whether the
+    stream gives `same` as the plain answer. A `host` and `path` alone → the surface that they name."""
+    if "host" in given:
+        place = surfaces.find(given["host"], given["path"], given.get("body", {}), LORE, given.get("named"))
+        return pruned({"surface": place and place.name, "api": place and place.api}, want)
+    surface = find(given["surface"], given.get("api", "chat"))
+    found: dict[str, Any] = {}
+    if "request" in given:
+        found["request"] = asdict(surface.read_request(given["request"]))
+    answers = [surface.read_response(mapping(body)) for body in bodies(surface, given)]
+    if "events" in given:
+        found["channels"] = [surface.channel(event) for event in given["events"]]
+        found["same"] = len({replace(a, usage=replace(a.usage, source="")) for a in answers}) == 1
+    for response in answers[:1]:
+        found |= {"response": asdict(response), "input": response.usage.input, "missed": response.usage.missed}
+        cost = price(response.usage, card_of(given, surface, response), None, surface.facts.unit)
+        found["cost"] = rounded(asdict(cost))
+    return pruned(found, want)
+
+
+def bodies(surface: surfaces.Surface, given: Mapping[str, Any]) -> Iterator[Any]:
+    """The stream folded as the call's observer folds it, then the plain answer."""
+    if "events" in given:
+        kept = [event for n, event in enumerate(given["events"]) if n == 0 or surface.keep(event)]
+        yield surface.fold(kept) if kept else {}
+    if "response" in given:
+        yield given["response"]
+
+
+def card_of(given: Mapping[str, Any], surface: surfaces.Surface, response: m.Response) -> Card | None:
+    """The vector's own rates (`prices`, or `card` with tiers as (prompt tokens, rate) pairs), else the price list."""
+    if "card" in given:
+        return Card({name: tuple(map(tuple, steps)) for name, steps in given["card"].items()})
+    return Prices(given.get("prices")).card(surface.facts.price, response.model, 1_780_000_000.0)
+
+
+def rounded(value: Any) -> Any:
+    """Money to a millionth of a dollar."""
+    if isinstance(value, float):
+        return round(value, 6)
+    return {key: rounded(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def run_lineage(given: Mapping[str, Any], want: Any) -> Any:
+    """A sequence of calls → the entry of each, as it would stand in the ledger file."""
+    lore = facts.load(given.get("facts"))
+    ledger = Ledger(lore, "test", prices=given.get("prices"))
+    lines: list[Mapping[str, Any]] = []
+    open_calls: list[tuple[Any, ...]] = []
+    for number, call in enumerate(expanded(given)):
+        if call.get("restart"):
+            ledger = Ledger(lore, "test", prices=given.get("prices"))
+            ledger.restore(lines)
+        surface = find(call["surface"], call.get("api", "chat"), call["body"], lore)
+        around = m.Surroundings(f"e{number}", float(call["at"]), session=call.get("session"), repo_snapshot=call.get("repository"))
+        draft = ledger.open(surface, "host", surface.read_request(call["body"]), around)
+        open_calls.append((ledger, surface, call, draft))
+        if not call.get("overlaps"):
+            lines += [closed(*opened) for opened in open_calls]
+            open_calls.clear()
+    lines += [closed(*opened) for opened in open_calls]
+    return pruned(rounded_lines(lines), want)
+
+
+def closed(ledger: Ledger, surface: surfaces.Surface, call: Mapping[str, Any], draft: Any) -> Mapping[str, Any]:
+    took = float(call.get("took", 1.0))
+    failed = call.get("fails")
+    response = m.Response() if failed or call.get("response") is None else surface.read_response(call["response"])
+    ending = m.Ending("failed", failed) if failed else m.Ending(call.get("end", "complete"))
+    entry = ledger.close(draft, response, ending, m.Timing(took), float(call["at"]) + took)
+    line_: Mapping[str, Any] = orjson.loads(line.write(entry, ledger.trail(draft)))
+    return line_
+
+
+def rounded_lines(lines: Iterable[Mapping[str, Any]]) -> list[Any]:
+    return [{group: rounded(value) for group, value in row.items()} for row in lines]
+
+
+def expanded(given: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
+    """The calls of a vector. Each starts from `base` and from the messages of the call named by `after` (an index),
+    to which `append` is added; `set` replaces members of the body and `edit` single messages, in that order."""
+    done: list[dict[str, Any]] = []
+    for call in given["calls"]:
+        body = dict(given.get("base", {}))
+        body |= done[call["after"]]["body"] if "after" in call else {}
+        body |= call.get("set", {})
+        key = "input" if call.get("api", given.get("api", "chat")) == "responses" else "messages"
+        messages = list(body.get(key, []))
+        for index, message in call.get("edit", {}).items():
+            messages[int(index)] = message
+        for start, end, summary in call.get("replace", []):
+            messages[start:end] = summary
+        body[key] = messages + call.get("append", [])
+        usage = call.get("usage")
+        full = {"surface": given.get("surface"), "api": given.get("api", "chat"), **call, "body": body}
+        if usage is not None or "answer" in call:
+            full["response"] = {"id": f"r{len(done)}", "model": body.get("model"), "choices": [], "usage": usage, **call.get("answer", {})}
+        done.append(full)
+    return done
+
+
+RUNNERS: Mapping[str, Callable[[Mapping[str, Any], Any], Any]] = {
+    "canonical": run_canonical,
+    "segments": run_segments,
+    "volatility": run_volatility,
+    "surfaces": run_surfaces,
+    "lineage": run_lineage,
+}
