@@ -21,6 +21,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from otel_context_ledger import model as m
 from otel_context_ledger import semconv as s
+from otel_context_ledger.reuse.identity import CACHE_PARTS
 
 SCOPE = "otel_context_ledger"
 MAX_BYTES = 16 * 1024
@@ -68,7 +69,7 @@ def compacted(entry: m.Entry) -> bool:
 
 def attributes(entry: m.Entry) -> dict[str, Any]:
     """The ledger part of a span or event: every known field by its registry name; unknown fields are left out."""
-    found = {key: plain(value) for key, value in fields(entry) if value is not None and value != ()}
+    found = {key: typed(key, value) for key, value in fields(entry) if value is not None and value != ()}
     return bounded(found)
 
 
@@ -81,10 +82,12 @@ def fields(entry: m.Entry) -> Iterator[tuple[str, object]]:
         yield key, value
 
 
-def plain(value: object) -> object:
-    """A field as an attribute value, texts cut to their bound."""
+def typed(key: str, value: object) -> object:
+    """A value as the registry types its attribute, texts cut to their bound."""
     if isinstance(value, tuple):
-        return [plain(item) for item in value]
+        return [typed("", item) for item in value]
+    if isinstance(value, int) and s.TYPES.get(key) == "double":
+        return float(value)
     return value[:MAX_TEXT] if isinstance(value, str) else value
 
 
@@ -110,7 +113,7 @@ def _size(value: object) -> int:
 def standard(entry: m.Entry) -> dict[str, Any]:
     """The standard names of an entry; a reported 0 is there, an unreported count is not."""
     pairs = ((key, get(entry)) for key, get in STANDARD)
-    return {key: plain(value) for key, value in pairs if value is not None and value != ()}
+    return {key: typed(key, value) for key, value in pairs if value is not None and value != ()}
 
 
 def suppressed() -> bool:
@@ -214,7 +217,7 @@ class Telemetry:
             recording.enrich_at_end()
             return recording
         name = f"{opening[s.GEN_AI_OPERATION_NAME]} {model}" if model else str(opening[s.GEN_AI_OPERATION_NAME])
-        span = self._tracer.start_span(name, kind=SpanKind.CLIENT, attributes=dict(opening), start_time=started)
+        span = self._tracer.start_span(name, kind=SpanKind.CLIENT, attributes={k: typed(k, v) for k, v in opening.items()}, start_time=started)
         return Recording(span, peer=False)
 
     def _peer(self) -> Any:
@@ -329,7 +332,7 @@ def identity(entry: m.Entry) -> str:
     changed = entry.context.identity_changed
     if changed is None:
         return "first"
-    return "changed" if set(changed) - {"policy", "tools", "repository"} else "same"
+    return "changed" if set(changed) & set(CACHE_PARTS) else "same"
 
 
 _COMPONENTS = {"input": "input_uncached"}

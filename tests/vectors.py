@@ -142,7 +142,9 @@ def run_lineage(given: Mapping[str, Any], want: Any) -> Any:
             ledger = Ledger(lore, "test", prices=given.get("prices"))
             ledger.restore(lines)
         surface = find(call["surface"], call.get("api", "chat"), call["body"], lore)
-        around = m.Surroundings(f"e{number}", float(call["at"]), session=call.get("session"), repo_snapshot=call.get("repository"))
+        around = m.Surroundings(
+            f"e{number}", float(call["at"]), session=call.get("session"), repo_snapshot=call.get("repository")
+        )
         draft = ledger.open(surface, "host", surface.read_request(call["body"]), around)
         open_calls.append((ledger, surface, call, draft))
         if not call.get("overlaps"):
@@ -184,7 +186,13 @@ def expanded(given: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
         usage = call.get("usage")
         full = {"surface": given.get("surface"), "api": given.get("api", "chat"), **call, "body": body}
         if usage is not None or "answer" in call:
-            full["response"] = {"id": f"r{len(done)}", "model": body.get("model"), "choices": [], "usage": usage, **call.get("answer", {})}
+            full["response"] = {
+                "id": f"r{len(done)}",
+                "model": body.get("model"),
+                "choices": [],
+                "usage": usage,
+                **call.get("answer", {}),
+            }
         done.append(full)
     return done
 

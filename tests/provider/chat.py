@@ -60,6 +60,8 @@ def _head(reply: Reply, kind: str) -> dict[str, Any]:
 
 
 def _finish(reply: Reply) -> str:
+    if reply.answer.cut:
+        return "length"
     return "tool_calls" if reply.answer.tool_calls else "stop"
 
 

@@ -30,11 +30,12 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer of the model, in the order it is generated: reasoning, text, tool calls."""
+    """One answer of the model, in the order it is generated: reasoning, text, tool calls. `cut` ends it by length."""
 
     text: str = "Looking at the file."
     reasoning: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
+    cut: bool = False
 
     @property
     def output_tokens(self) -> int:

@@ -1,0 +1,332 @@
+"""What the shells must never do to a program, and what they do about input that is wrong."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import openai
+import pydantic
+import pytest
+from opentelemetry import context as otel
+from opentelemetry.instrumentation.utils import suppress_instrumentation
+
+import otel_context_ledger
+from otel_context_ledger.instrumentation import ContextLedgerInstrumentor
+from tests.conftest import Ledger, Signals
+from tests.provider import Behaviour, Provider
+
+SYSTEM = {"role": "system", "content": "Be careful. " * 50}
+
+
+def client(provider: Provider, path: str = "/kimi/v1") -> openai.OpenAI:
+    return openai.OpenAI(base_url=provider.url + path, api_key="test-key", max_retries=0)
+
+
+def ask(provider: Provider, **kw: Any) -> Any:
+    given: dict[str, Any] = {"model": "m", "messages": [SYSTEM, {"role": "user", "content": "hi"}], **kw}
+    return client(provider).chat.completions.create(**given)
+
+
+def test_suppression_is_honoured(provider: Provider, ledger: Ledger) -> None:
+    """Inside OpenTelemetry's suppression nothing is recorded."""
+    with suppress_instrumentation():
+        ask(provider)
+    ask(provider)
+    assert len(ledger.entries()) == 1
+
+
+def test_the_language_model_key_is_honoured(provider: Provider, ledger: Ledger) -> None:
+    """The key that other GenAI instrumentations use to silence those below them silences us."""
+    token = otel.attach(otel.set_value("suppress_language_model_instrumentation", True))
+    ask(provider)
+    otel.detach(token)
+    assert ledger.entries() == []
+
+
+def test_instrumenting_twice_records_once(provider: Provider, ledger: Ledger) -> None:
+    """A second instrument() changes nothing."""
+    logging.disable(logging.WARNING)
+    ContextLedgerInstrumentor().instrument()
+    logging.disable(logging.NOTSET)
+    ask(provider)
+    assert len(ledger.entries()) == 1
+
+
+def test_sessions_tasks_and_attempts_of_the_program(provider: Provider, ledger: Ledger) -> None:
+    """What the program calls its session, task and attempt is in the entry."""
+    with otel_context_ledger.task("t-1"), otel_context_ledger.attempt("a-1"), otel_context_ledger.session("s-1"):
+        ask(provider)
+    (entry,) = ledger.flat()
+    names = ("task_id", "attempt_id", "session_id", "session_source")
+    assert [entry[name] for name in names] == ["t-1", "a-1", "s-1", "explicit"]
+
+
+def test_names_from_the_environment(
+    provider: Provider, settings: Path, signals: Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shell around the program can name the task, attempt, session and agent."""
+    for name in ("TASK_ID", "ATTEMPT_ID", "SESSION_ID", "AGENT"):
+        monkeypatch.setenv(f"CONTEXT_LEDGER_{name}", name.lower())
+    running = Ledger(settings)
+    running.instrumentor.instrument()
+    ask(provider)
+    (entry,) = running.flat()
+    running.instrumentor.uninstrument()
+    assert [entry[name] for name in ("task_id", "attempt_id", "session_id", "agent")] == [
+        "task_id",
+        "attempt_id",
+        "session_id",
+        "agent",
+    ]
+
+
+@pytest.mark.parametrize("path", ["/embeddings", "/files", "/models"])
+def test_calls_without_a_context_leave_no_entry(path: str, provider: Provider, ledger: Ledger) -> None:
+    """A call that carries no context passes, and the ledger has nothing to say of it."""
+    with pytest.raises(openai.NotFoundError):
+        client(provider).post(path, body={"model": "m", "input": "text"}, cast_to=object)
+    assert ledger.entries() == []
+
+
+def test_an_unknown_path_with_messages_has_an_entry(provider: Provider, ledger: Ledger) -> None:
+    """A path that nobody knows, whose body holds messages, is read as a chat; what failed says so."""
+    with pytest.raises(openai.NotFoundError):
+        client(provider).post("/new-api", body={"model": "m", "messages": [SYSTEM]}, cast_to=object)
+    (entry,) = ledger.flat()
+    assert (entry["model_id"], entry["call_end"], entry["error_type"]) == ("m", "failed", "NotFoundError")
+
+
+def test_an_unknown_host_has_an_entry(
+    provider: Provider, settings: Path, signals: Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host that nobody named is `unknown`, and its counts are read wherever known dialects keep them."""
+    monkeypatch.delenv("CONTEXT_LEDGER_SURFACES")
+    running = Ledger(settings)
+    running.instrumentor.instrument()
+    ask(provider)
+    (entry,) = running.flat()
+    running.instrumentor.uninstrument()
+    request = provider.requests[-1]
+    got = tuple(
+        entry[name] for name in ("provider_surface", "provider", "input_tokens", "cached_tokens", "cost_missing")
+    )
+    assert got == ("unknown", "unknown", request.prompt, request.cached, "price_missing:model")
+
+
+@pytest.mark.parametrize("model", ["null-usage", "no-usage", "null-choices", "no-cache-report", "bad-usage"])
+def test_odd_answers(model: str, provider: Provider, settings: Path, signals: Signals) -> None:
+    """Usage null, absent or odd, choices null: the program gets what it would get, the entry says unknown."""
+    bare = outcome(lambda: ask(provider, model=model).model_dump())
+    running = Ledger(settings)
+    running.instrumentor.instrument()
+    seen = outcome(lambda: ask(provider, model=model).model_dump())
+    (entry,) = running.flat()
+    running.instrumentor.uninstrument()
+    assert without_ids(seen) == without_ids(bare)
+    assert entry["cached_tokens"] in (None, provider.requests[-1].cached)
+    assert entry["ledger_error"] is None
+
+
+def outcome(call: Callable[[], Any]) -> Any:
+    try:
+        return call()
+    except Exception as error:
+        return [type(error).__name__, str(error)]
+
+
+def without_ids(value: Any) -> Any:
+    return {k: v for k, v in value.items() if k not in ("id", "created", "usage")} if isinstance(value, dict) else value
+
+
+def cyclic() -> dict[str, Any]:
+    loop: dict[str, Any] = {"role": "user"}
+    loop["content"] = loop
+    return loop
+
+
+STRANGE = {
+    "bytes": {"role": "user", "content": b"raw"},
+    "datetime": {"role": "user", "content": datetime(2026, 1, 1, tzinfo=timezone.utc)},
+    "nan": {"role": "user", "content": float("nan")},
+    "surrogate": {"role": "user", "content": "half \ud83d"},
+    "cycle": cyclic(),
+    "huge": {"role": "user", "content": 10**400},
+    "set": {"role": "user", "content": {1, 2}},
+    "text": "no message at all",
+    "none": None,
+}
+
+
+@pytest.mark.parametrize("kind", STRANGE)
+def test_strange_messages(kind: str, provider: Provider, settings: Path, signals: Signals) -> None:
+    """Whatever stands in a message, the program's call ends as it would without us, and one entry says what was odd."""
+
+    def call() -> Any:
+        return ask(provider, messages=[SYSTEM, STRANGE[kind]]).choices[0].message.content
+
+    bare = outcome(call)
+    running = Ledger(settings)
+    running.instrumentor.instrument()
+    seen = outcome(call)
+    entries = running.flat()
+    running.instrumentor.uninstrument()
+    assert seen == bare
+    assert len(entries) <= 1
+    odd = {"nan", "surrogate", "cycle"}  # the SDK itself makes lists of bytes and sets, and text of dates
+    assert all((entry["ledger_error"] is not None) == (kind in odd) for entry in entries)
+
+
+def test_extra_body_is_part_of_the_request(provider: Provider, ledger: Ledger) -> None:
+    """Kimi's `thinking`, given by extra_body, is where the effort is read from."""
+    ask(provider, extra_body={"thinking": {"type": "enabled", "effort": "high"}})
+    assert [entry["reasoning_effort"] for entry in ledger.flat()] == ["high"]
+
+
+class _Plan(pydantic.BaseModel):
+    steps: list[str]
+
+
+def test_a_paid_answer_that_the_sdk_refuses_is_counted(provider: Provider, ledger: Ledger) -> None:
+    """`parse` raises on an answer cut by its length; the usage of the billed call is in the entry."""
+    if not hasattr(openai, "LengthFinishReasonError"):
+        pytest.skip("this openai has no parse")
+    from tests.provider import Answer
+
+    provider.plan = lambda request: Behaviour(answer=Answer(cut=True))
+    owner = (
+        client(provider).chat.completions
+        if hasattr(client(provider).chat.completions, "parse")
+        else client(provider).beta.chat.completions
+    )
+    with pytest.raises(openai.LengthFinishReasonError):
+        owner.parse(model="m", messages=[SYSTEM], response_format=_Plan)
+    (entry,) = ledger.flat()
+    assert (entry["input_tokens"], entry["error_type"]) == (provider.requests[-1].prompt, "LengthFinishReasonError")
+
+
+def test_streaming_response_is_named_as_unread(provider: Provider, ledger: Ledger) -> None:
+    """`with_streaming_response` hands the unread body to the program: the entry says that it was not read."""
+    with client(provider).chat.completions.with_streaming_response.create(model="m", messages=[SYSTEM]) as response:  # type: ignore[list-item]
+        text = response.read()
+    (entry,) = ledger.flat()
+    assert (entry["call_end"], entry["usage_source"], len(text) > 0) == ("unread", "missing", True)
+
+
+def test_time_to_first_token(provider: Provider, ledger: Ledger) -> None:
+    """A stream has the seconds to its first token; a plain call has none, never 0."""
+    ask(provider)
+    for _ in ask(provider, stream=True):
+        pass
+    plain, streamed = ledger.flat()
+    assert plain["time_to_first_token"] is None
+    assert 0 < streamed["time_to_first_token"] <= streamed["time_to_first_content"] <= streamed["duration"]
+
+
+def test_threads_each_have_their_entry(provider: Provider, ledger: Ledger) -> None:
+    """Calls of many threads leave one entry each, and none is blamed for another's."""
+
+    def work(who: int) -> None:
+        messages = [SYSTEM, {"role": "user", "content": f"task {who} " * 20}]
+        for turn in range(4):
+            ask(provider, messages=messages)
+            messages += [{"role": "assistant", "content": f"step {turn} of {who}"}, {"role": "user", "content": "on"}]
+
+    threads = [threading.Thread(target=work, args=(who,)) for who in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    causes = [entry["miss_cause"] for entry in ledger.flat()]
+    assert (len(causes), set(causes)) == (24, {"cold_start", None})
+
+
+FORK = """
+import os, sys
+from opentelemetry.instrumentation.utils import suppress_instrumentation
+import openai
+def call():
+    client = openai.OpenAI(base_url=sys.argv[1], api_key="test-key", max_retries=0)
+    client.chat.completions.create(model="m", messages=[{"role": "user", "content": "hi"}])
+call()
+pids = []
+for _ in range(2):
+    pid = os.fork()
+    if pid == 0:
+        call()
+        sys.exit(0)
+    pids.append(pid)
+print([os.waitpid(pid, 0)[1] for pid in pids])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_forked_workers_have_their_entries(provider: Provider, tmp_path: Path) -> None:
+    """A worker forked after the parent's first call writes its own line, and neither hangs."""
+    command = [
+        str(Path(sys.executable).parent / "opentelemetry-instrument"),
+        sys.executable,
+        "-c",
+        FORK,
+        f"{provider.url}/kimi/v1",
+    ]
+    file = tmp_path / "ledger.jsonl"
+    env = os.environ | {f"OTEL_{signal}_EXPORTER": "none" for signal in ("TRACES", "METRICS", "LOGS")}
+    done = subprocess.run(
+        command, env=env | {"CONTEXT_LEDGER_FILE": str(file)}, capture_output=True, text=True, timeout=60
+    )
+    assert (done.stdout, len(file.read_text("utf-8").splitlines())) == ("[0, 0]\n", 3)
+
+
+def test_an_error_of_ours_is_counted_and_said_once(
+    provider: Provider, ledger: Ledger, signals: Signals, caplog: pytest.LogCaptureFixture
+) -> None:
+    """When the ledger itself fails, the calls pass, one warning is given, and every failure is counted."""
+    desk = ledger.instrumentor._desk
+    assert desk is not None
+    desk.surroundings = lambda: 1 / 0  # type: ignore[assignment, return-value]
+    answers = [ask(provider).choices[0].message.content for _ in range(3)]
+    warnings = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert (len(set(answers)), len(warnings), desk.errors) == (1, 1, {"begin": 3})
+
+
+def test_nothing_of_the_content_reaches_a_signal(provider: Provider, ledger: Ledger, signals: Signals) -> None:
+    """No prompt, answer, tool text, key or error text is in the ledger file or in any signal."""
+    secret = "m4rk3r"
+    tool = {"type": "function", "function": {"name": "read", "description": secret, "parameters": {"title": secret}}}
+    given = {
+        "messages": [{"role": "system", "content": secret}, {"role": "user", "content": secret}],
+        "tools": [tool],
+        "stop": [secret],
+    }
+    ask(
+        provider,
+        user=secret,
+        metadata={"note": secret},
+        prompt_cache_key=secret,
+        extra_headers={"Authorization": secret},
+        **given,
+    )
+    with pytest.raises(openai.BadRequestError):
+        ask(provider, **{**given, "model": "err-400"})
+    ledger.entries()
+    spans = [
+        str(dict(span.attributes or {})) + str(span.events) + str(span.status.description)
+        for span in signals.spans.get_finished_spans()
+    ]
+    events = [str(event.attributes) + str(event.body) for event in signals.logged()]
+    everything = ledger.file.read_text("utf-8") + "".join(spans) + "".join(events) + str(signals.counted())
+    assert secret not in everything
+
+
+@pytest.fixture(autouse=True)
+def _no_leftovers() -> Iterator[None]:
+    yield
+    logging.disable(logging.NOTSET)

@@ -1,0 +1,254 @@
+"""Entry → span, event and metrics, compared whole; and the registry's promise that names are complete and typed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from opentelemetry import trace
+from opentelemetry.trace import SpanKind, StatusCode
+
+from otel_context_ledger import model as m
+from otel_context_ledger import semconv as s
+from otel_context_ledger import telemetry
+from otel_context_ledger.telemetry import Telemetry
+from tests.conftest import Signals
+from tests.full import ENTRY, OPENING
+
+REGISTRY = Path(__file__).parent.parent / "spec" / "registry"
+TYPES: Mapping[str, type | tuple[type, ...]] = {
+    "string": str, "int": int, "double": (float, int), "boolean": bool, "string[]": (tuple, list),
+}  # fmt: skip
+
+
+def record(signals: Signals, entry: m.Entry = ENTRY, opening: Mapping[str, Any] = OPENING) -> Any:
+    """Records an entry on a span of our own, and gives that span."""
+    speaking = Telemetry("0.1.0")
+    speaking.record(entry, speaking.start(entry.model.model_id, opening, 1_800_000_000_500_000_000))
+    return signals.spans.get_finished_spans()[-1]
+
+
+def test_own_span(signals: Signals) -> None:
+    """Without another inference span, a standard one of ours carries the request, the standard names and the entry."""
+    span = record(signals)
+    assert (span.name, span.kind, span.status.status_code) == ("chat gpt-5", SpanKind.CLIENT, StatusCode.ERROR)
+    assert dict(span.attributes) == {
+        **OPENING,
+        **frozen(telemetry.attributes(ENTRY)),
+        **frozen(telemetry.standard(ENTRY)),
+    }
+
+
+def frozen(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, (list, tuple)) else value for key, value in attributes.items()}
+
+
+def test_unknown_is_left_out_and_zero_is_not(signals: Signals) -> None:
+    """A count that nobody reported has no attribute; a reported zero has one."""
+    unknown = replace(ENTRY, cache=m.CacheGroup(input_tokens=10), usage=m.Usage(unreported=10))
+    zero = replace(
+        ENTRY, cache=m.CacheGroup(cache_report="reported", input_tokens=10, cached_tokens=0), usage=m.Usage(10, 0)
+    )
+    found = [record(signals, entry).attributes.get(s.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS) for entry in (unknown, zero)]
+    assert found == [None, 0]
+
+
+def test_the_ledger_part_is_bounded() -> None:
+    """However much an entry holds, its attributes stay within 16 KB and say that something was left out."""
+    huge = tuple(f"{n}:{'x' * 900}" for n in range(200))
+    found = telemetry.attributes(replace(ENTRY, context=replace(ENTRY.context, prefix_locator=huge)))
+    size = sum(len(str(value)) for value in found.values())
+    assert (size < 16 * 1024, found[s.CONTEXT_LEDGER_TRUNCATED], s.CONTEXT_LEDGER_PREFIX_LOCATOR in found) == (
+        True,
+        True,
+        False,
+    )
+
+
+class Peer:
+    """Another instrumentation's inference span."""
+
+    def __init__(self, name: str, attributes: Mapping[str, Any]) -> None:
+        self.span = trace.get_tracer(name).start_span("peer", attributes=dict(attributes))
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"gen_ai.operation.name": "chat"},
+        {"llm.request.type": "chat"},
+        {"openinference.span.kind": "LLM"},
+        {"langfuse.observation.type": "generation"},
+    ],
+    ids=lambda attributes: next(iter(attributes)),
+)
+def test_a_peers_span_is_enriched(attributes: dict[str, Any], signals: Signals) -> None:
+    """With another inference span open, the entry is written onto it at its end and no span of ours is made."""
+    speaking = Telemetry("0.1.0")
+    peer = Peer("peer", attributes).span
+    with trace.use_span(peer, end_on_exit=True):
+        speaking.record(ENTRY, speaking.start("gpt-5", OPENING, 0))
+    (span,) = signals.spans.get_finished_spans()
+    assert {**attributes, **frozen(telemetry.attributes(ENTRY))}.items() <= dict(span.attributes).items()
+
+
+def test_a_peers_span_that_is_not_current_is_found(signals: Signals) -> None:
+    """An inference span that was started in this context and never made current is enriched all the same."""
+    speaking = Telemetry("0.1.0")
+    peer = Peer("peer", {"gen_ai.operation.name": "chat"}).span
+    speaking.record(ENTRY, speaking.start("gpt-5", OPENING, 0))
+    peer.end()
+    (span,) = signals.spans.get_finished_spans()
+    assert span.attributes[s.CONTEXT_LEDGER_ENTRY_ID] == "e1"
+
+
+def test_an_agents_span_is_not_taken_for_an_inference(signals: Signals) -> None:
+    """A span of another operation stays as it is; ours is started beneath it."""
+    speaking = Telemetry("0.1.0")
+    agent = Peer("agent", {"gen_ai.operation.name": "invoke_agent"}).span
+    with trace.use_span(agent, end_on_exit=True):
+        speaking.record(ENTRY, speaking.start("gpt-5", OPENING, 0))
+    ours, theirs = signals.spans.get_finished_spans()
+    assert (ours.parent.span_id, dict(theirs.attributes)) == (
+        theirs.context.span_id,
+        {"gen_ai.operation.name": "invoke_agent"},
+    )
+
+
+def test_a_peers_span_survives_its_attribute_limit(signals: Signals) -> None:
+    """A peer that overruns 128 attributes evicts its own, not the entry."""
+    speaking = Telemetry("0.1.0")
+    peer = Peer("peer", {"openinference.span.kind": "LLM"}).span
+    with trace.use_span(peer, end_on_exit=True):
+        recording = speaking.start("gpt-5", OPENING, 0)
+        speaking.record(ENTRY, recording)
+        peer.set_attributes({f"llm.input_messages.{n}.content": "x" for n in range(400)})
+    (span,) = signals.spans.get_finished_spans()
+    assert frozen(telemetry.attributes(ENTRY)).items() <= dict(span.attributes).items()
+
+
+def test_event(signals: Signals) -> None:
+    """The record is exported as a log event of the call's span, and a changed identity as one of its own."""
+    span = record(signals)
+    events = [(e.event_name, e.span_id, e.attributes[s.CONTEXT_LEDGER_ENTRY_ID]) for e in signals.logged()]
+    assert events == [
+        (s.EVENT_ENTRY, span.context.span_id, "e1"),
+        (s.EVENT_IDENTITY_CHANGED, span.context.span_id, "e1"),
+    ]
+
+
+def test_measurements() -> None:
+    """Every metric of an entry with its value and attributes."""
+    same = {s.CONTEXT_LEDGER_IDENTITY: "changed"}
+    outcome = {s.CONTEXT_LEDGER_CACHE_OUTCOME: "partial"}
+    error = {s.ERROR_TYPE: "LengthFinishReasonError"}
+    source, part, component = s.CONTEXT_LEDGER_TOKEN_SOURCE, s.CONTEXT_LEDGER_PART, s.CONTEXT_LEDGER_COST_COMPONENT
+    assert list(telemetry.measurements(ENTRY)) == [
+        (s.METRIC_CALLS, 1, {**outcome, **same, s.CONTEXT_LEDGER_REQUEST_KIND: "agent", **error}),
+        (s.METRIC_OUTPUT_TOKENS, 50, {}),
+        (s.METRIC_REUSABLE_TOKENS, 9900, same),
+        (s.METRIC_TIME_TO_FIRST_TOKEN, 0.4, outcome),
+        (s.METRIC_INPUT_TOKENS, 9000, {source: "cache_read"}),
+        (s.METRIC_INPUT_TOKENS, 400, {source: "cache_write"}),
+        (s.METRIC_INPUT_TOKENS, 600, {source: "uncached"}),
+        (s.METRIC_MISS_TOKENS, 900, {s.CONTEXT_LEDGER_MISS_CAUSE: "tools_reordered", **same}),
+        (s.METRIC_IDENTITY_CHANGES, 1, {part: "model"}),
+        (s.METRIC_IDENTITY_CHANGES, 1, {part: "tools_wire"}),
+        (s.METRIC_COST, 0.01, {component: "input_uncached"}),
+        (s.METRIC_COST, 0.005, {component: "cache_read"}),
+        (s.METRIC_COST, 0.001, {component: "cache_write"}),
+        (s.METRIC_COST, 0.001, {component: "cache_write_1h"}),
+        (s.METRIC_COST, 0.003, {component: "output"}),
+        (s.METRIC_COST_WITHOUT_CACHE, 0.03, {component: "total"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changed", "identity"),
+    [
+        (None, "first"),
+        ((), "same"),
+        (("repository",), "same"),
+        (("policy_wire", "policy"), "changed"),
+        (("model",), "changed"),
+    ],
+)
+def test_identity_means_the_cache_identity(changed: tuple[str, ...] | None, identity: str) -> None:
+    """A repository edit leaves the identity of alerts the same; what can change the provider's prefix does not."""
+    assert telemetry.identity(replace(ENTRY, context=replace(ENTRY.context, identity_changed=changed))) == identity
+
+
+def test_quota_is_never_dollars() -> None:
+    """A call paid by quota has no cost measurement."""
+    quota = replace(ENTRY, money=m.MoneyGroup(m.CostAmount(unit="quota"), None, None, "quota_surface"))
+    assert [name for name, _, _ in telemetry.measurements(quota) if "cost" in name] == []
+
+
+def test_nothing_is_counted_when_the_collector_counts(signals: Signals) -> None:
+    """With CONTEXT_LEDGER_METRICS=collector the entry is recorded and no instrument moves."""
+    before = signals.counted()
+    speaking = Telemetry("0.1.0", counts=False)
+    speaking.record(ENTRY, speaking.start("gpt-5", OPENING, 0))
+    assert (signals.counted(), len(signals.spans.get_finished_spans())) == (before, 1)
+
+
+def emitted(signals: Signals) -> dict[str, Any]:
+    """Every name and a value of it that a full entry emits: attributes of span, event and metrics, events, metrics."""
+    speaking = Telemetry("0.1.0")
+    speaking.failed("begin")
+    span = record(signals)
+    found: dict[str, Any] = dict(span.attributes)
+    for event in signals.logged():
+        found |= {event.event_name: ""} | dict(event.attributes)
+    for name, points in signals.counted().items():
+        if name in s.METRICS:
+            found |= {name: ""} | {key: value for attributes, _ in points for key, value in attributes.items()}
+    return found
+
+
+def test_every_emitted_name_is_in_the_registry_with_its_type(signals: Signals) -> None:
+    """Nothing leaves this process under a name or type that the registry does not state."""
+    events = {s.EVENT_ENTRY, s.EVENT_IDENTITY_CHANGED}
+    wrong = [
+        (name, type(value).__name__)
+        for name, value in emitted(signals).items()
+        if name not in events and name not in s.METRICS and not fits(name, value)
+    ]
+    assert wrong == []
+
+
+def fits(name: str, value: Any) -> bool:
+    if name not in s.TYPES or (isinstance(value, bool) and s.TYPES[name] != "boolean"):
+        return False
+    return isinstance(value, TYPES[s.TYPES[name]])
+
+
+def test_every_registry_name_of_this_component_is_emitted(signals: Signals) -> None:
+    """The registry promises nothing of the Python component that a full entry does not emit."""
+    assert sorted(promised() - emitted(signals).keys()) == []
+
+
+def promised() -> set[str]:
+    """Names of the registry that are not marked as belonging to another component."""
+    return {str(row.get("key") or row.get("name") or row.get("ref")) for row in rows() if component(row) == "sdk"}
+
+
+def component(row: Mapping[str, Any]) -> str:
+    return str(row.get("annotations", {}).get("component", "sdk"))
+
+
+def rows() -> Iterable[Mapping[str, Any]]:
+    files = {
+        name: yaml.safe_load((REGISTRY / f"{name}.yaml").read_text("utf-8"))
+        for name in ("attributes", "events", "metrics")
+    }
+    yield from files["attributes"]["attributes"]
+    yield from files["events"]["events"]
+    yield from files["metrics"]["metrics"]
+    for group in files["attributes"].get("attribute_groups", ()):
+        if group["id"] == "context_ledger.upstream":
+            yield from group["attributes"]
