@@ -7,7 +7,7 @@ import nox
 nox.options.default_venv_backend = "venv"
 PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
 SDKS = {
-    "oldest": ["openai==1.26.0", "httpx<0.28", "anthropic==0.40.0", "opentelemetry-sdk==1.36.0", "opentelemetry-instrumentation==0.57b0"],
+    "oldest": ["openai==1.26.0", "httpx<0.28", "anthropic==0.49.0", "opentelemetry-sdk==1.36.0", "opentelemetry-instrumentation==0.57b0"],
     "openai2": ["openai>=2,<3", "anthropic>=1,<2"],
     "newest": ["openai", "anthropic"],
 }

@@ -1,0 +1,89 @@
+"""The command line `context-ledger`: which commands there are, their options and exit codes.
+
+What a command says is its own module's business; each has `answer`, which makes an `Answer` of the ledger file and the
+settings and prints nothing. Wrong input is one sentence on stderr, never a traceback.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from otel_context_ledger import __version__, config
+from otel_context_ledger.cli import diff, doctor, explain, show, verify
+from otel_context_ledger.cli.calls import Unusable
+from otel_context_ledger.cli.printing import Answer, write
+
+FINE, FOUND, REFUSED = 0, 1, 2
+EXIT_CODES = """exit codes:
+  0  fine
+  1  verify or doctor found something wrong
+  2  wrong usage, an unknown call, or a ledger file that is missing, empty or not ours"""
+Command: TypeAlias = Callable[[argparse.Namespace, config.Config], Answer]
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+ONE_CALL = "LAST, LAST-1, …, an entry id or the beginning of one"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code; like any argparse program it raises SystemExit for wrong usage."""
+    arguments = parser().parse_args(argv)
+    try:
+        answer = arguments.answer(arguments, config.from_env(os.environ))
+        write(answer, arguments.json)
+    except Unusable as refusal:
+        print(f"context-ledger: {refusal}", file=sys.stderr)
+        return REFUSED
+    except BrokenPipeError:
+        # The reader of our output has seen enough (`| head`); what Python still holds goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FINE
+    return FOUND if answer.found else FINE
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    whole = argparse.ArgumentParser(
+        prog="context-ledger",
+        description="What the context of each model call was made of, what the cache did with it, and why.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    whole.add_argument("--version", action="version", version=f"context-ledger {__version__}")
+    commands = whole.add_subparsers(metavar="command", required=True)
+    showing = _command(commands, "show", "a table of calls with totals", show.answer)
+    showing.add_argument("--session", metavar="S", help="only the calls of the session with this id or beginning")
+    showing.add_argument("--last", metavar="N", type=_positive, help="only the last N calls")
+    explaining = _command(commands, "explain", "one call in plain words", explain.answer)
+    explaining.add_argument("call", metavar="CALL", help=ONE_CALL)
+    comparing = _command(commands, "diff", "two calls, segment by segment", diff.answer)
+    comparing.add_argument("a", metavar="A", help=ONE_CALL)
+    comparing.add_argument("b", metavar="B", help=ONE_CALL)
+    _command(commands, "verify", "whether the ledger file is whole and consistent", verify.answer)
+    _command(commands, "doctor", "whether the ledger is active and set up right here", doctor.answer)
+    return whole
+
+
+def _command(commands: Commands, name: str, brief: str, answer: Command) -> argparse.ArgumentParser:
+    own = commands.add_parser(
+        name,
+        help=brief,
+        description=f"{brief[0].upper()}{brief[1:]}.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    own.add_argument(
+        "--file", metavar="PATH", type=Path, help="the ledger file (default: $CONTEXT_LEDGER_FILE, else ledger.jsonl)"
+    )
+    own.add_argument("--json", action="store_true", help="print one JSON document")
+    own.set_defaults(answer=answer)
+    return own
+
+
+def _positive(raw: str) -> int:
+    if not raw.isdecimal() or int(raw) < 1:
+        raise argparse.ArgumentTypeError(f"{raw!r} is not a whole number above 0")
+    return int(raw)

@@ -1,0 +1,185 @@
+"""Reading the ledger file, and finding a call in it by what a person types.
+
+A field is looked up by its group and name; where another tool has regrouped the lines, by its name at any depth. A
+value of the wrong type is unknown here; that it is wrong is what `verify` says.
+"""
+
+from __future__ import annotations
+
+import re
+from argparse import Namespace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+
+from otel_context_ledger import store
+from otel_context_ledger.cli.printing import plural
+from otel_context_ledger.config import Config
+from otel_context_ledger.semconv import ENTRY_FIELDS
+
+DEFAULT_FILE = Path("ledger.jsonl")
+GROUPS = {field.split(".")[0]: group for _, group, field in ENTRY_FIELDS}
+MISSING = object()
+MAX_DEPTH = 8
+MAX_NAMED = 5
+_FROM_THE_END = re.compile(r"LAST(?:-(\d{1,9}))?", re.IGNORECASE)
+
+
+class Unusable(Exception):
+    """What was asked for cannot be answered; the message is the sentence that says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One ledger line; `place` is its file and line number."""
+
+    raw: Mapping[str, object]
+    place: str = ""
+
+    @property
+    def entry_id(self) -> str:
+        """The line's id; every line that is read has one."""
+        return str(self.value("entry_id"))
+
+    @property
+    def closed(self) -> float | None:
+        """When the call ended, in seconds since the epoch."""
+        started = self.number("started_at")
+        return None if started is None else started + (self.number("duration") or 0.0)
+
+    def value(self, name: str) -> object:
+        """The field of this dotted name as it stands in the line, or `MISSING`."""
+        head, *rest = name.split(".")
+        found = _placed(self.raw, GROUPS.get(head), head)
+        for step in rest:
+            if found is None or found is MISSING:
+                return found
+            found = found.get(step, MISSING) if isinstance(found, Mapping) else MISSING
+        return found
+
+    def text(self, name: str) -> str | None:
+        """A field that is a text."""
+        found = self.value(name)
+        return found if isinstance(found, str) else None
+
+    def number(self, name: str) -> float | None:
+        """A field that is a finite number."""
+        found = self.value(name)
+        usable = isinstance(found, (int, float)) and not isinstance(found, bool) and isfinite(found)
+        return float(found) if usable else None  # type: ignore[arg-type]
+
+    def count(self, name: str) -> int | None:
+        """A field that is a whole number."""
+        found, figure = self.value(name), self.number(name)
+        if isinstance(found, int) and figure is not None:
+            return found
+        return int(figure) if figure is not None and figure.is_integer() else None
+
+    def flag(self, name: str) -> bool | None:
+        """A field that is true or false."""
+        found = self.value(name)
+        return found if isinstance(found, bool) else None
+
+    def words(self, name: str) -> tuple[str, ...] | None:
+        """A field that is a list of texts."""
+        found = self.value(name)
+        if not isinstance(found, (list, tuple)):
+            return None
+        return tuple(item for item in found if isinstance(item, str))
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """The calls of a ledger file in the order in which they ended, its files, and the places of lines that are none."""
+
+    path: Path
+    calls: tuple[Call, ...]
+    files: tuple[Path, ...] = ()
+    torn: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
+
+    def by_id(self) -> dict[str, Call]:
+        """The calls by their ids; of two with one id, the later."""
+        return {call.entry_id: call for call in self.calls}
+
+
+def path_of(arguments: Namespace, settings: Config) -> Path:
+    """The ledger file that is meant: the option, else the environment, else the one in the working directory."""
+    given: Path | None = arguments.file
+    return given or settings.file or DEFAULT_FILE
+
+
+def opened(arguments: Namespace, settings: Config) -> Book:
+    """The ledger that is meant, with at least one call. Raises `Unusable`."""
+    path = path_of(arguments, settings)
+    book = read(path)
+    if book.calls:
+        return book
+    strange = len(book.torn) + len(book.foreign)
+    if strange:
+        raise Unusable(f"{path} is no ledger file: {plural(strange, 'line')}, and none of them is a ledger line.")
+    raise Unusable(f"{path} is empty: no call has been recorded yet.")
+
+
+def read(path: Path) -> Book:
+    """The ledger at a path with its rotated files, oldest first. Raises `Unusable` if it cannot be read."""
+    try:
+        lines = list(store.lines(path))
+    except FileNotFoundError:
+        raise Unusable(f"There is no ledger file {path}; name one with --file or CONTEXT_LEDGER_FILE.") from None
+    except OSError as error:
+        raise Unusable(f"{path} cannot be read: {error.strerror or type(error).__name__}.") from None
+    found = [(line, Call(line.entry or {}, _place(line))) for line in lines]
+    return Book(
+        path,
+        tuple(call for line, call in found if line.entry is not None and call.text("entry_id")),
+        tuple(dict.fromkeys(line.file for line in lines)),
+        tuple(call.place for line, call in found if line.entry is None),
+        tuple(call.place for line, call in found if line.entry is not None and not call.text("entry_id")),
+    )
+
+
+def find(book: Book, wanted: str) -> Call:
+    """The call that a person means by LAST, LAST-n, an entry id or the beginning of one. Raises `Unusable`."""
+    from_the_end = _FROM_THE_END.fullmatch(wanted)
+    if from_the_end:
+        back = int(from_the_end[1] or 0)
+        if back >= len(book.calls):
+            raise Unusable(f"{wanted} is before the first of the {plural(len(book.calls), 'call')} in {book.path}.")
+        return book.calls[-1 - back]
+    calls = book.by_id()
+    ids = [wanted] if wanted in calls else [found for found in calls if wanted and found.startswith(wanted)]
+    if not ids:
+        raise Unusable(f"There is no call {wanted!r} in {book.path}; `context-ledger show` lists them.")
+    if len(ids) > 1:
+        raise Unusable(f"{wanted!r} is the beginning of {len(ids)} calls ({_some(ids)}): give more of it.")
+    return calls[ids[0]]
+
+
+def of_session(calls: Iterable[Call], wanted: str) -> list[Call]:
+    """The calls of the session with this id, else of all sessions whose ids begin so."""
+    known = [(call.text("session_id") or "", call) for call in calls]
+    exact = [call for session, call in known if session == wanted]
+    return exact or [call for session, call in known if wanted and session.startswith(wanted)]
+
+
+def _placed(raw: Mapping[str, object], group: str | None, name: str) -> object:
+    home = raw.get(group) if group else None
+    if isinstance(home, Mapping) and name in home:
+        return home[name]
+    level: list[Mapping[str, object]] = [raw]
+    for _ in range(MAX_DEPTH):
+        found = next((item[name] for item in level if name in item), MISSING)
+        if found is not MISSING:
+            return found
+        level = [inner for item in level for inner in item.values() if isinstance(inner, Mapping)]
+    return MISSING
+
+
+def _place(line: store.Line) -> str:
+    return f"{line.file.name}:{line.number}"
+
+
+def _some(ids: Sequence[str]) -> str:
+    return ", ".join([*ids[:MAX_NAMED], *(["…"] if len(ids) > MAX_NAMED else [])])

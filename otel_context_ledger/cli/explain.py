@@ -1,0 +1,262 @@
+"""`context-ledger explain`: one call in plain words.
+
+What the ledger does not know is said to be unknown, with the reason; no estimate stands where a count is expected.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
+
+from otel_context_ledger.cli import calls as c
+from otel_context_ledger.cli import reasons
+from otel_context_ledger.cli.calls import Book, Call
+from otel_context_ledger.cli.printing import UNKNOWN, Answer, Labels, Lines, count, moment, money, plural, share, span
+from otel_context_ledger.cli.show import cause, ending, is_quota
+from otel_context_ledger.config import Config
+
+CHECKS = {
+    "policy_check": "policy", "repo_check": "repository", "tools_check": "tools",
+    "constraints_check": "constraints", "state_check": "state",
+}  # fmt: skip
+NO_PROOF = "reuse does not show that the context was right."
+PRICES_MISSING = {
+    "usage_missing": "no usage was reported",
+    "price_missing:model": "no price is known for this model; set one in [prices] of context-ledger.toml",
+    "cached_tokens_not_reported": "cached tokens cost less and their number was not reported",
+}
+NO_VERDICT = {
+    "pending": "The provider was asked for its reason and gave none.",
+    "not_requested": "The provider was not asked for its reason.",
+}
+SEGMENTS = {"settings": "settings", "tool": "tool", "system": "system part", "message": "message"}
+
+
+def answer(arguments: Namespace, settings: Config) -> Answer:
+    """The call that the options name, in words. Raises `Unusable`."""
+    book = c.opened(arguments, settings)
+    call = c.find(book, arguments.call)
+    rows = [(label, text) for label, tell in LABELS for text in tell(call, book)]
+    document = {
+        "entry": call.raw,
+        "place": call.place,
+        "explanation": [{"label": label, "text": text} for label, text in rows],
+    }
+    return Answer(document, [Lines([_title(call), ""]), Labels(rows)])
+
+
+def _title(call: Call) -> str:
+    where = f"{call.text('provider_surface') or UNKNOWN} ({call.text('api') or UNKNOWN})"
+    model, served = call.text("model_id") or UNKNOWN, call.text("model_served")
+    shown = f"{model} (served: {served})" if served and served != model else model
+    session = call.text("session_id") or UNKNOWN
+    return f"call {call.entry_id}: {moment(call.number('started_at'))}, {shown} on {where}, session {session}"
+
+
+def _sent(call: Call, book: Book) -> Iterator[str]:
+    whole, length = call.count("input_tokens"), call.count("history_length")
+    made_of = f" in {plural(length, 'message')} after the system part" if length is not None else ""
+    window = call.count("context_window")
+    full = f", {share(whole, window)} of the context window" if whole is not None and window else ""
+    if whole is None:
+        yield f"an unknown number of tokens{made_of}: no usage was reported, and no estimate stands in for it."
+    else:
+        yield f"{whole:,} tokens{made_of}{full}."
+
+
+def _answered(call: Call, book: Book) -> Iterator[str]:
+    output, reasoning = call.count("output_tokens"), call.count("reasoning_tokens")
+    tokens = "an unknown number of tokens" if output is None else plural(output, "token")
+    thought = f" ({count(reasoning)} of them reasoning)" if reasoning else ""
+    took = call.number("duration"), call.number("time_to_first_token")
+    times = [f"in {span(took[0])}"] if took[0] is not None else []
+    times += [f"the first one after {span(took[1])}"] if took[1] is not None else []
+    finish = call.words("finish_reasons")
+    ended = [f"finish reason {', '.join(finish)}"] if finish else []
+    how = ending(call)
+    yield ", ".join([f"{tokens}{thought}", *times, *ended]) + (
+        f"; the call did not run to its end ({how})." if how else "."
+    )
+
+
+def _reused(call: Call, book: Book) -> Iterator[str]:
+    whole, cached = call.count("input_tokens"), call.count("cached_tokens")
+    written = call.count("cache_write_tokens")
+    stored = f"; {written:,} were written to the cache" if written else ""
+    if cached is not None:
+        yield f"{cached:,} of {count(whole)} tokens reused ({share(cached, whole)}){stored}."
+    elif call.text("cache_report") == "unsupported":
+        yield "unknown: this surface cannot report reuse. That is not zero."
+    else:
+        yield "unknown: the provider did not report how many tokens it reused. That is not zero."
+
+
+def _reusable(call: Call, book: Book) -> Iterator[str]:
+    reusable = call.count("reusable_tokens")
+    if reusable is not None and call.text("comparable_id"):
+        yield f"{plural(reusable, 'token')}, going by the unchanged part of the prefix."
+
+
+def _compared(call: Call, book: Book) -> Iterator[str]:
+    name = call.text("comparable_id")
+    if name is None:
+        yield "with no earlier call: none in the ledger shares its beginning."
+        return
+    idle = call.number("idle_seconds")
+    before = f", {span(idle)} after it ended" if idle is not None else ""
+    other = book.by_id().get(name)
+    if other is None:
+        yield f"with call {name}{before}, which is not in this file (rotated away, or written elsewhere)."
+        return
+    yield f"with call {name} of {moment(other.number('started_at'))}{before}."
+
+
+def _changed(call: Call, book: Book) -> Iterator[str]:
+    if call.text("comparable_id") is None:
+        return
+    parts = call.words("identity_changed")
+    if parts is None:
+        yield "unknown: only digests of the earlier call are known."
+    elif parts:
+        yield f"{_listed([reasons.PARTS.get(part, part) for part in parts])}."
+    else:
+        yield "nothing that identifies the context: same model, tools, system part and settings."
+
+
+def _broke(call: Call, book: Book) -> Iterator[str]:
+    segment = call.text("miss_position.segment")
+    if segment is None:
+        return
+    index, name = call.count("miss_position.index"), call.text("miss_position.name")
+    offset, kind = call.count("miss_position.offset"), call.text("miss_position.kind")
+    unit = "byte" if kind in reasons.IN_BYTES else "character"
+    words = [
+        SEGMENTS.get(segment, segment) + (f" {index}" if index is not None else "") + (f" ({name})" if name else ""),
+        *([f"{unit} {offset:,}"] if offset is not None else []),
+    ]
+    what = f": {reasons.CHANGES.get(kind, kind)}" if kind else ""
+    yield f"at {', '.join(words)}{what}."
+
+
+def _cause(call: Call, book: Book) -> Iterator[str]:
+    name = call.text("miss_cause")
+    if name is None:
+        yield _without_cause(call)
+        return
+    found = reasons.reason(name, call.words("miss_detail") or ())
+    meaning = found.meaning if found else "This version has no words for it."
+    small = " The shortfall is small." if call.flag("miss_significant") is False and _avoidable(call) else ""
+    yield f"{cause(call)}: {meaning}{small}"
+
+
+def _without_cause(call: Call) -> str:
+    kind = call.text("request_kind")
+    if ending(call) is not None:
+        return "none sought: the call did not run to its end."
+    if kind not in (None, "agent"):
+        return f"none sought: this is a side call ({kind}) with a context of its own."
+    return "none: nothing that could be reused was missed."
+
+
+def _secondary(call: Call, book: Book) -> Iterator[str]:
+    for word in call.words("miss_secondary") or ():
+        found = reasons.reason(*reasons.spelled(word))
+        yield f"{word}: {found.meaning}" if found else word
+
+
+def _evidence(call: Call, book: Book) -> Iterator[str]:
+    confidence, words = call.text("miss_confidence"), call.words("miss_evidence") or ()
+    if confidence is None and not words:
+        return
+    told = [f"{word} ({reasons.EVIDENCE[word]})" if word in reasons.EVIDENCE else word for word in words]
+    sure = f"{confidence} ({reasons.CONFIDENCE.get(confidence, UNKNOWN)})" if confidence else UNKNOWN
+    yield f"{sure}; from {', '.join(told) or 'nothing that was recorded'}."
+
+
+def _provider(call: Call, book: Book) -> Iterator[str]:
+    verdict = call.text("provider_verdict")
+    if verdict is None:
+        return
+    if verdict in NO_VERDICT:
+        yield NO_VERDICT[verdict]
+        return
+    agrees = {True: "That contradicts ours; both stand.", False: "That agrees with ours.", None: ""}
+    yield f'The provider says "{verdict}". {agrees[call.flag("verdict_conflict")]}'.rstrip()
+
+
+def _cost(call: Call, book: Book) -> Iterator[str]:
+    if is_quota(call):
+        yield "counts against the plan's quota; no dollars."
+        return
+    amount, missing, currency = call.number("cost.amount"), call.text("cost_missing"), call.text("cost.currency")
+    if amount is None:
+        yield f"unknown: {_no_price(missing)}."
+        return
+    computed = call.number("cost.computed")
+    beside = f"; list prices give {money(computed, currency)}" if computed is not None else ""
+    source = f"as the provider states{beside}" if call.text("cost.source") == "provider" else "at list prices"
+    without, lost = call.number("cost_without_cache"), call.number("cost_avoidable")
+    yield ", ".join([
+        f"{money(amount, currency)} ({source})",
+        *([f"{money(without, currency)} without any cache"] if without is not None else []),
+        *([f"{money(lost, currency)} of it avoidable"] if lost else []),
+    ]) + "."  # fmt: skip
+
+
+def _no_price(missing: str | None) -> str:
+    word = missing or ""
+    if word in PRICES_MISSING:
+        return PRICES_MISSING[word]
+    kind, _, rate = word.partition(":")
+    return f"no rate for {rate} tokens is known for this model" if kind == "price_missing" and rate else word or UNKNOWN
+
+
+def _remedy(call: Call, book: Book) -> Iterator[str]:
+    name = call.text("miss_cause")
+    found = reasons.reason(name, call.words("miss_detail") or ()) if name else None
+    if found is not None:
+        yield found.remedy
+    elif name is None and call.text("cache_outcome") == "hit":
+        yield reasons.NOTHING
+
+
+def _correctness(call: Call, book: Book) -> Iterator[str]:
+    verdicts = {name: call.text(field) for field, name in CHECKS.items()}
+    known = [f"{name} {verdict}" for name, verdict in verdicts.items() if verdict is not None]
+    open_ = [name for name, verdict in verdicts.items() if verdict is None]
+    if not known:
+        yield f"not checked; {NO_PROOF}"
+        return
+    rest = f"; not checked: {', '.join(open_)}" if open_ else ""
+    yield f"{', '.join(known)}{rest}."
+
+
+def _advice(call: Call, book: Book) -> Iterator[str]:
+    yield from call.words("advice") or ()
+
+
+def _flaws(call: Call, book: Book) -> Iterator[str]:
+    error, flags = call.text("ledger_error"), call.words("usage_flags")
+    if error:
+        yield f"incomplete: {error}."
+    if call.flag("truncated"):
+        yield "incomplete: some of it was too large to keep."
+    if flags:
+        yield f"the reported counts are odd: {', '.join(flags)}."
+
+
+def _avoidable(call: Call) -> bool:
+    return (call.count("avoidable_tokens") or 0) > 0
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+Tell = Callable[[Call, Book], Iterator[str]]
+LABELS: tuple[tuple[str, Tell], ...] = (
+    ("sent", _sent), ("answered", _answered), ("reused", _reused), ("reusable", _reusable), ("compared", _compared),
+    ("changed", _changed), ("broke", _broke), ("cause", _cause), ("also", _secondary), ("evidence", _evidence),
+    ("provider", _provider), ("cost", _cost), ("to do", _remedy), ("correctness", _correctness), ("advice", _advice),
+    ("record", _flaws),
+)  # fmt: skip

@@ -1,0 +1,137 @@
+"""What `doctor` says about instrumentation: ours, the SDKs it watches, other ones, and libraries that it cannot see.
+
+Package names and what the packages do are data, as found in their releases of 2026.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from otel_context_ledger.cli.machine import OK, PROBLEM, WARNING, Check, Machine, release
+from otel_context_ledger.config import Config
+
+OURS = "context_ledger"
+GROUP = "opentelemetry_instrumentor"
+SWITCH = "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS"
+EVERYTHING = "*"
+NEIGHBOURS = "other instrumentations"
+
+
+@dataclass(frozen=True, slots=True)
+class Sdk:
+    """An SDK that is watched, from its first to before its last supported release."""
+
+    package: str
+    first: tuple[int, ...]
+    before: tuple[int, ...]
+
+
+SDKS = (Sdk("openai", (1, 26), (4,)), Sdk("anthropic", (0, 40), (3,)))
+# Other instrumentations of model calls, and the SDK whose calls they make spans of.
+PEERS = {
+    "opentelemetry-instrumentation-genai-openai": "openai",
+    "opentelemetry-instrumentation-openai-v2": "openai",
+    "opentelemetry-instrumentation-openai": "openai",
+    "openinference-instrumentation-openai": "openai",
+    "elastic-opentelemetry-instrumentation-openai": "openai",
+    "opentelemetry-instrumentation-genai-anthropic": "anthropic",
+    "opentelemetry-instrumentation-anthropic": "anthropic",
+    "openinference-instrumentation-anthropic": "anthropic",
+    "opentelemetry-instrumentation-openai-agents": "openai-agents",
+    "openinference-instrumentation-openai-agents": "openai-agents",
+    "opentelemetry-instrumentation-langchain": "langchain",
+    "openinference-instrumentation-langchain": "langchain",
+    "openinference-instrumentation-litellm": "litellm",
+    "openlit": "openai",
+    "langfuse": "openai",
+    "logfire": "openai",
+}
+# Libraries that reach a provider by their own HTTP client, beside or below the SDKs' one method that is watched.
+BYPASSES = {
+    "litellm": "litellm.responses() and the providers that it calls itself (Anthropic, Gemini, Bedrock, …)",
+    "mini-swe-agent": "its models that are built on requests",
+    "google-genai": "all its calls; call Gemini's OpenAI-compatible endpoint to have them covered",
+    "google-generativeai": "all its calls; call Gemini's OpenAI-compatible endpoint to have them covered",
+    "mistralai": "all its calls; call Mistral's OpenAI-compatible endpoint to have them covered",
+    "cohere": "all its calls; call Cohere's OpenAI-compatible endpoint to have them covered",
+    "groq": "all its calls; call Groq's OpenAI-compatible endpoint to have them covered",
+    "ollama": "all its calls; call Ollama's OpenAI-compatible endpoint to have them covered",
+    "claude-agent-sdk": "all its calls, which another program makes",
+}
+
+
+def active(machine: Machine, settings: Config) -> Iterator[Check]:
+    """Whether our instrumentation is registered and on."""
+    off = _off(machine)
+    if not any(plugin.name == OURS for plugin in machine.named(GROUP)):
+        yield Check("instrumentation", PROBLEM, "not registered: pip install otel-context-ledger into this Python.")
+    elif off & {OURS, EVERYTHING}:
+        yield Check("instrumentation", PROBLEM, f"switched off by {SWITCH}; take {OURS} or {EVERYTHING} out of it.")
+    elif not settings.enabled:
+        yield Check("instrumentation", PROBLEM, "switched off by CONTEXT_LEDGER_ENABLED; unset it.")
+    else:
+        yield Check("instrumentation", OK, f"{OURS} is registered and on.")
+
+
+def starter(machine: Machine, settings: Config) -> Iterator[Check]:
+    """Whether `opentelemetry-instrument` is there to start a program with."""
+    there = any(plugin.name == "opentelemetry-instrument" for plugin in machine.named("console_scripts"))
+    title = machine.titled("opentelemetry-instrumentation")
+    sentence = (
+        f"installed ({title})." if there else "missing: pip install opentelemetry-instrumentation into this Python."
+    )
+    yield Check("opentelemetry-instrument", OK if there else PROBLEM, sentence)
+
+
+def sdks(machine: Machine, settings: Config) -> Iterator[Check]:
+    """Which SDKs can be watched."""
+    if not any(sdk.package in machine.packages for sdk in SDKS):
+        names = " or ".join(sdk.package for sdk in SDKS)
+        yield Check("SDK", PROBLEM, f"none to watch: pip install {names} into this Python, if your program uses it.")
+        return
+    for sdk in SDKS:
+        version = machine.packages.get(sdk.package)
+        span = f">={_dotted(sdk.first)},<{_dotted(sdk.before)}"
+        if version is None:
+            yield Check("SDK", OK, f"{sdk.package} is not installed, so there is nothing of it to watch.")
+        elif sdk.first <= release(version) < sdk.before:
+            yield Check("SDK", OK, f"{sdk.package} {version} is watched.")
+        else:
+            yield Check("SDK", WARNING, f"{sdk.package} {version} was never tried with this version; use {span}.")
+
+
+def peers(machine: Machine, settings: Config) -> Iterator[Check]:
+    """Which other instrumentations make spans of the same calls."""
+    found = [package for package in PEERS if package in machine.packages]
+    if not found:
+        yield Check(NEIGHBOURS, OK, "none of model calls; the ledger starts a span of its own for each call.")
+        return
+    titles = ", ".join(machine.titled(package) for package in found)
+    meaning = "where one has a span open for a call, the ledger writes onto it; a call is one entry in any case."
+    yield Check(NEIGHBOURS, OK, f"{titles}: {meaning}")
+    off = _off(machine)
+    started = {plugin.package for plugin in machine.named(GROUP) if not off & {plugin.name, EVERYTHING}}
+    for sdk in dict.fromkeys(PEERS[package] for package in found):
+        same = [package for package in found if PEERS[package] == sdk and package in started]
+        if len(same) > 1:
+            sentence = f"{' and '.join(same)} each count the tokens of one {sdk} call; uninstall all but one."
+            yield Check(NEIGHBOURS, WARNING, sentence)
+
+
+def bypasses(machine: Machine, settings: Config) -> Iterator[Check]:
+    """Which installed libraries make calls that cannot be seen."""
+    found = [package for package in BYPASSES if package in machine.packages]
+    for package in found:
+        yield Check("not covered", WARNING, f"{machine.titled(package)}: {BYPASSES[package]}.")
+    if not found:
+        rest = "with_streaming_response, websockets and calls by any other HTTP client are not covered."
+        yield Check("not covered", OK, f"no library that is known to go round the SDKs is installed; {rest}")
+
+
+def _off(machine: Machine) -> set[str]:
+    return {word.strip() for word in machine.environ.get(SWITCH, "").split(",")}
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))
