@@ -64,12 +64,17 @@ def program(name: str) -> str:
 
 def run_agent(base: str, ledger: Path, flags: list[str]) -> int:
     """The agent as its user would start it: no code changed, environment variables only."""
-    environment = os.environ | {
-        "OPENAI_BASE_URL": base,
-        "OPENAI_API_KEY": "none-needed",
-        "CONTEXT_LEDGER_FILE": str(ledger),
-        "CONTEXT_LEDGER_SURFACES": f"{urlsplit(base).netloc}=kimi_open_platform",
-    }
+    quiet = {f"OTEL_{signal}_EXPORTER": "none" for signal in ("TRACES", "METRICS", "LOGS")}
+    environment = (
+        quiet
+        | os.environ
+        | {
+            "OPENAI_BASE_URL": base,
+            "OPENAI_API_KEY": "none-needed",
+            "CONTEXT_LEDGER_FILE": str(ledger),
+            "CONTEXT_LEDGER_SURFACES": f"{urlsplit(base).netloc}=kimi_open_platform",
+        }
+    )
     line = [program("opentelemetry-instrument"), sys.executable, str(EXAMPLES / "agent.py"), *flags]
     return subprocess.run(line, env=environment, check=False).returncode
 
