@@ -23,7 +23,7 @@ METRICS = ("sdk", "collector", "off")
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Everything a user may set. `facts` and `prices` are tables of `context-ledger.toml`, laid over the shipped ones."""
+    """Everything a user may set; `facts` and `prices` are tables of `context-ledger.toml`, over the shipped ones."""
 
     enabled: bool = True
     file: Path | None = None

@@ -1,6 +1,6 @@
 """The vocabulary: frozen records that travel between the rooms, with no behaviour beyond totals.
 
-Every value that nobody reported is `None`; a reported zero is `0`. Tokens are counts, times are seconds, sizes are bytes.
+Every value that nobody reported is `None`; a reported zero is `0`. Tokens are counts, times seconds, sizes bytes.
 What the fields of `Entry` are called outside this process is the business of `spec/registry`.
 """
 

@@ -87,7 +87,7 @@ ENTRY = m.Entry(
         300.0,
         "tools_changed",
         False,
-    ),  # fmt: skip
+    ),
     request=m.RequestGroup(
         50,
         20,

@@ -1,4 +1,4 @@
-"""The call matrix: whatever the way of calling and of ending, one entry, the provider's numbers, an unharmed program."""
+"""The call matrix: whatever the way of calling and ending, one entry, the provider's numbers, an unharmed program."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_entry_has_the_providers_numbers(way: Way, provider: Provider, ledge
             "finish_reasons": reasons,
             "miss_cause": cause,
         }
-        for request, cause in zip(provider.requests, causes)
+        for request, cause in zip(provider.requests, causes, strict=True)
     ]
 
 
@@ -136,5 +136,5 @@ def test_uninstrument_restores_the_sdks(settings: Any, signals: Signals) -> None
     running.instrumentor.instrument()
     during = [owner.__dict__["request"] for owner in owners]
     running.instrumentor.uninstrument()
-    assert all(was is not now for was, now in zip(before, during))
+    assert all(was is not now for was, now in zip(before, during, strict=True))
     assert [owner.__dict__["request"] for owner in owners] == before

@@ -49,7 +49,9 @@ class Running:
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
         """The engine's own interface, beside the one that the SDK speaks."""
-        request = urllib.request.Request(self.url + path, json.dumps(body).encode(), {"content-type": "application/json"})
+        request = urllib.request.Request(
+            self.url + path, json.dumps(body).encode(), {"content-type": "application/json"}
+        )
         with urllib.request.urlopen(request, timeout=60) as answer:
             return json.load(answer)
 
@@ -93,7 +95,12 @@ class Agent:
         start, size = self.turn * 997 % (len(SOURCE) - 2000), RESULTS[self.turn % len(RESULTS)]
         arguments = json.dumps({"path": f"tally/part_{self.turn}.py", "first": start, "count": size // 40})
         call = {"id": f"call_{self.turn}", "type": "function", "function": {"name": "read", "arguments": arguments}}
-        said = {"role": "assistant", "content": about, "reasoning_content": "Nothing is certain yet.", "tool_calls": [call]}
+        said = {
+            "role": "assistant",
+            "content": about,
+            "reasoning_content": "Nothing is certain yet.",
+            "tool_calls": [call],
+        }
         returned = {"role": "tool", "tool_call_id": call["id"], "content": SOURCE[start : start + size]}
         self.messages += [said, returned]
 

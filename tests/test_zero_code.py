@@ -21,7 +21,9 @@ from tests.receiver import Receiver, receiving
 AGENT = """
 import sys, openai
 client = openai.OpenAI(base_url=sys.argv[1], api_key="test-key", max_retries=0)
-tools = [{"type": "function", "function": {"name": n, "description": n * 40, "parameters": {"type": "object"}}} for n in ("read", "edit")]
+def tool(name):
+    return {"type": "function", "function": {"name": name, "description": name * 40, "parameters": {"type": "object"}}}
+tools = [tool("read"), tool("edit")]
 messages = [{"role": "system", "content": "Be careful. " * 80}, {"role": "user", "content": "Fix it. " * 40}]
 for turn in range(4):
     sent = tools[::-1] if turn == 2 else tools
@@ -47,7 +49,7 @@ def run(provider: Provider, folder: Path, program: str = AGENT, instrument: bool
     }
     started = time.monotonic()
     done = subprocess.run(
-        command, env=os.environ | settings | env, capture_output=True, text=True, timeout=120, cwd=folder
+        command, env=os.environ | settings | env, capture_output=True, text=True, check=False, timeout=120, cwd=folder
     )
     return done.stdout, done.stderr, time.monotonic() - started, done.returncode
 
@@ -74,7 +76,7 @@ def test_the_ledger_file_alone(program: Any, provider: Provider, tmp_path: Path)
     got = [(e["input_tokens"], e["cached_tokens"], e["miss_cause"]) for e in entries(tmp_path)]
     causes = ["cold_start", None, "tools_reordered", None]
     assert (stdout, stderr, code) == ("done\n", "", 0)
-    assert got == [(r.prompt, r.cached, cause) for r, cause in zip(provider.requests, causes)]
+    assert got == [(r.prompt, r.cached, cause) for r, cause in zip(provider.requests, causes, strict=True)]
 
 
 def test_spans_events_and_metrics_reach_the_receiver(program: Any, provider: Provider) -> None:
@@ -172,7 +174,7 @@ def test_flags_of_opentelemetry_instrument(provider: Provider, tmp_path: Path) -
     """`opentelemetry-instrument --context_ledger_file …` sets the variable of the same name."""
     bin_ = Path(sys.executable).parent
     done = subprocess.run(
-        [str(bin_ / "opentelemetry-instrument"), "--help"], capture_output=True, text=True, timeout=60
+        [str(bin_ / "opentelemetry-instrument"), "--help"], capture_output=True, text=True, check=False, timeout=60
     )
     assert "--context_ledger_file" in done.stdout
 

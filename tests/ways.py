@@ -92,7 +92,7 @@ def method(way: Way, using: Any) -> Callable[..., Any] | None:
     except AttributeError:
         return None
     if way.shape in ("raw", "raw_stream"):
-        return getattr(owner.with_raw_response, "create")
+        return owner.with_raw_response.create
     return getattr(owner, {"helper": "stream", "parse": "parse"}.get(way.shape, "create"), None)
 
 
