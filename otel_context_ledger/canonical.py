@@ -98,7 +98,7 @@ def tagged(value: object, inside: tuple[int, ...] = ()) -> object:
 
 
 def _text(value: str) -> str:
-    return value.encode("utf-8", "surrogatepass").decode("utf-8", "backslashreplace")
+    return value.encode("utf-8", "backslashreplace").decode()
 
 
 def _integer(value: int) -> object:
@@ -121,8 +121,8 @@ def flaw(value: object, depth: int = 0) -> str | None:
     """Why a value has no exact JSON form (`bytes`, `nan`, `surrogate`, `key`, `depth`, …), else `None`."""
     if isinstance(value, str):
         return None if value.isascii() or _encodes(value) else "surrogate"
-    if value is None or isinstance(value, (bool, int)):
-        return None
+    if value is None or isinstance(value, int):
+        return "integer" if value is not None and value.bit_length() > _MAX_BITS else None
     if isinstance(value, float):
         return None if math.isfinite(value) else "nan"
     if depth > MAX_DEPTH:

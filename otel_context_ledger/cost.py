@@ -109,7 +109,8 @@ def _computed(usage: Usage, card: Card | None, avoidable: int | None) -> Cost:
         return Cost(missing="cached_tokens_not_reported")
     parts = {name: count * (card.rate(name, prompt) or 0.0) / 1e6 for name, count in tokens.items() if count}
     full, out, read = (card.rate(name, prompt) for name in ("input", "output", "cache_read"))
-    without = (prompt * (full or 0.0) + usage.output * (out or 0.0)) / 1e6
+    unpriced = full is None or (out is None and usage.output > 0)
+    without = None if unpriced else (prompt * (full or 0.0) + usage.output * (out or 0.0)) / 1e6
     lost = None if avoidable is None or full is None or read is None else avoidable * (full - read) / 1e6
     return Cost(sum(parts.values()), "USD", "computed", "usd", without, lost, components=parts)
 
@@ -117,7 +118,7 @@ def _computed(usage: Usage, card: Card | None, avoidable: int | None) -> Cost:
 def components(usage: Usage) -> dict[str, int]:
     """Tokens by rate. Writes whose lifetime was not reported are priced at the short one."""
     hour = usage.write_1h or 0
-    short = (usage.cache_write or 0) - hour
+    short = (hour if usage.cache_write is None else usage.cache_write) - hour
     plain = (usage.uncached or 0) + (usage.unreported or 0)
     return {
         "input": plain, "cache_read": usage.cache_read or 0, "cache_write": short, "cache_write_1h": hour,

@@ -87,12 +87,6 @@ OTEL_CONTEXT_LEDGER_SESSION_ID = "OTEL_CONTEXT_LEDGER_SESSION_ID"
 Also read as `CONTEXT_LEDGER_SESSION_ID`. Accepted: any text. Default: unset.
 """
 
-OTEL_CONTEXT_LEDGER_PROVIDER_DIAGNOSTICS = "OTEL_CONTEXT_LEDGER_PROVIDER_DIAGNOSTICS"
-"""Ask providers for their own word on a miss. This changes requests.
-
-Also read as `CONTEXT_LEDGER_PROVIDER_DIAGNOSTICS`. Accepted: true, false, 1, 0, yes, no, on, off. Default: false.
-"""
-
 OTEL_CONTEXT_LEDGER_AGENT = "OTEL_CONTEXT_LEDGER_AGENT"
 """Name of the agent, for entries and metrics.
 

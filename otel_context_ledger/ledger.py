@@ -16,7 +16,7 @@ from otel_context_ledger.cost import Card, Prices, price
 from otel_context_ledger.reuse import attribution, locator
 from otel_context_ledger.reuse.attribution import Case, Judgement, Rules
 from otel_context_ledger.reuse.identity import Identity, Policies, identify
-from otel_context_ledger.reuse.lineage import Anchor, Head, Lineage, Link
+from otel_context_ledger.reuse.lineage import Anchor, Arrival, Head, Lineage, Link
 from otel_context_ledger.reuse.observed import Observations
 from otel_context_ledger.reuse.segments import Outline, texts
 from otel_context_ledger.reuse.traces import Found, Traces
@@ -89,16 +89,18 @@ class Ledger:
     def open(self, surface: Surface, endpoint: str, request: m.Request, around: m.Surroundings) -> Draft:
         """The draft of a call that is about to be made."""
         names = _names(request, around, self._export)
+        rules = self._rules(surface, request, endpoint)
         with self._lock:
             outline = self._lineage.outline(request, surface.unrendered, [name for name, _ in names])
             identity = identify(
                 request, outline, surface.name, around.repo_snapshot, self._policies, self._lineage.memo
             )
-            link = self._lineage.link(names, outline, identity, request, f"s-{around.entry_id}")
+            alive = None if rules.lifetime is None else around.now - rules.lifetime
+            link = self._lineage.link(names, outline, identity, request, Arrival(f"s-{around.entry_id}", alive))
             found = None if link.head else self._resumed(names, outline)
             if found and link.source == "lineage":
                 link = replace(link, session=found.trace.session)
-            kind = self._kind(request, outline, link)
+            kind = self._kind(request, identity, link)
             lean = replace(request, tools=(), system=(), messages=())
             head = Head(
                 around.entry_id, link.session, endpoint, outline, identity, lean, around.now,
@@ -106,7 +108,6 @@ class Ledger:
             )  # fmt: skip
             if kind == "agent":
                 self._lineage.put(head, None)
-        rules = self._rules(surface, request, endpoint)
         reusable = attribution.estimate(link, outline, rules.block) if _same_cache(link, identity) else 0
         if found is not None:
             reusable = found.trace.tokens if found.whole else None
@@ -147,17 +148,19 @@ class Ledger:
         with self._lock:
             return next((now for now in self._lineage.heads() if now.entry_id == head.entry_id), head)
 
-    def _kind(self, request: m.Request, outline: Outline, link: Link) -> str:
-        """agent, compaction (a summarising call of a known form) or auxiliary (a side call of a named session)."""
+    def _kind(self, request: m.Request, identity: Identity, link: Link) -> str:
+        """agent, compaction (a summarising call of a known form) or auxiliary (in a named session that has tools, a
+        call without any and with another system part or history)."""
         forms = self._lore.forms
         system = texts(request.system[0]).lstrip() if request.system else ""
         last = texts(request.messages[-1]) if request.messages else ""
         if system.startswith(forms.system_openings) or any(form in last for form in forms.instructions):
             return "compaction"
-        head = link.head
-        named = link.source != "lineage"
-        beside = head is not None and link.relation == "departs" and head.outline.of("tool") and not request.tools
-        return "auxiliary" if named and beside else "agent"
+        other = link.head or link.beside
+        if link.source == "lineage" or other is None or request.tools or not other.outline.of("tool"):
+            return "agent"
+        told = other.identity.parts["policy"] != identity.parts["policy"]
+        return "auxiliary" if told or link.relation in ("first", "departs") else "agent"
 
     def _rules(self, surface: Surface, request: m.Request, endpoint: str) -> Rules:
         facts = surface.facts
@@ -384,8 +387,8 @@ def _expected(draft: Draft, response: m.Response) -> int | None:
     if known is None:
         return draft.reusable if head else None
     whole = min(known, usage.input) if usage.input is not None else known
-    if draft.link.relation == "rewinds" and draft.reusable is not None:
-        whole = min(whole, draft.reusable)
+    if head is not None and link.relation == "rewinds":
+        whole = min(whole, attribution.intact(link, head, draft.outline) or whole)
     return whole - whole % draft.rules.block
 
 

@@ -282,6 +282,7 @@ class SelfGroup:
     ledger_error: str | None = None
     truncated: bool = False
     counted_by: str = "none"
+    digest_scheme: str = "xxh3"
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,6 +130,7 @@ CONTEXT_LEDGER_LEDGER_VERSION = "context_ledger.ledger_version"
 CONTEXT_LEDGER_LEDGER_ERROR = "context_ledger.ledger_error"
 CONTEXT_LEDGER_TRUNCATED = "context_ledger.truncated"
 CONTEXT_LEDGER_COUNTED_BY = "context_ledger.counted_by"
+CONTEXT_LEDGER_DIGEST_SCHEME = "context_ledger.digest_scheme"
 CONTEXT_LEDGER_STAGE = "context_ledger.stage"
 
 GEN_AI_OPERATION_NAME = "gen_ai.operation.name"
@@ -296,6 +297,7 @@ ENTRY_FIELDS: tuple[tuple[str, str, str], ...] = (
     (CONTEXT_LEDGER_LEDGER_ERROR, "self", "ledger_error"),
     (CONTEXT_LEDGER_TRUNCATED, "self", "truncated"),
     (CONTEXT_LEDGER_COUNTED_BY, "self", "counted_by"),
+    (CONTEXT_LEDGER_DIGEST_SCHEME, "self", "digest_scheme"),
 )
 
 CAUSES: tuple[str, ...] = (
@@ -407,7 +409,7 @@ MEMBERS: dict[str, tuple[str, ...]] = {
     CONTEXT_LEDGER_COMPACTION_OUTCOME: ("done", "failed", "skipped", "empty", "orphaned"),
     CONTEXT_LEDGER_COMPACTION_VALIDATOR_RESULT: ("pass", "uncertain", "fail", "not_verifiable"),
     CONTEXT_LEDGER_SIDE: ("before", "after"),
-    CONTEXT_LEDGER_COUNTED_BY: ("sdk", "none", "collector"),
+    CONTEXT_LEDGER_COUNTED_BY: ("sdk", "none", "off", "collector"),
     CONTEXT_LEDGER_STAGE: (
         "configure",
         "instrument",
@@ -543,6 +545,7 @@ TYPES: dict[str, str] = {
     CONTEXT_LEDGER_LEDGER_ERROR: "string",
     CONTEXT_LEDGER_TRUNCATED: "boolean",
     CONTEXT_LEDGER_COUNTED_BY: "string",
+    CONTEXT_LEDGER_DIGEST_SCHEME: "string",
     CONTEXT_LEDGER_STAGE: "string",
     GEN_AI_OPERATION_NAME: "string",
     GEN_AI_PROVIDER_NAME: "string",

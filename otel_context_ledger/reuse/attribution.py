@@ -1,8 +1,9 @@
 """Who is to blame for tokens that were not reused: one primary cause, the others secondary.
 
-The order of decision (spec/README.md, "Causes"): nothing reported, nothing to compare with, no shortfall, then whatever
-explains the earliest loss. A difference in content explains everything after its place; if the provider reused less than
-up to that place, a difference outside the content (model, effort, settings, key, route, age) explains more and leads.
+The order of decision (spec/README.md, "Causes"): nothing reported, nothing to compare with, no shortfall, another
+model, then whatever explains the earliest loss. A difference in content explains everything after its place; if the
+provider reused less than up to that place, a difference outside the content (route, effort, settings, key, age)
+explains more and leads, except that a mere possibility never leads over tools or system parts that are known to differ.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from otel_context_ledger.model import Cause, Position, Request, Response
-from otel_context_ledger.reuse import differences
-from otel_context_ledger.reuse.lineage import Anchor, Head, Link
+from otel_context_ledger.reuse import differences, weight
+from otel_context_ledger.reuse.lineage import Anchor, Head, Link, named_role
 from otel_context_ledger.reuse.segments import Outline
 
 SIGNIFICANT_TOKENS = 2000
@@ -20,6 +21,8 @@ SIGNIFICANT_SHARE = 0.05
 # A miss near the documented minimum is put down to it until a prompt of that size was seen to hit (case CM29).
 NEAR_MINIMUM = 2
 PLATEAU = 3
+# Causes that say that nothing was there to be lost.
+_HARMLESS = frozenset({"not_reported", "cold_start", "below_minimum", "granularity"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +73,43 @@ class Case:
 
 
 def estimate(link: Link, outline: Outline, block: int = 1) -> int | None:
-    """Reusable tokens: the comparable call's own count on append, bytes between known counts otherwise, in whole
+    """Reusable tokens: the comparable call's own count on append, text weighed between known counts otherwise, in whole
     blocks. `None` when nothing was reported to measure by."""
     head = link.head or link.sibling
     if head is None:
         return None
     if link.relation in ("extends", "repeats", "continues") and head.outline.root == outline.root:
-        exact = head.tokens
+        exact = held(head)
         if exact is not None:
             return exact - exact % block
+    if link.head is None and head.stored and not _marks_end(head.request):
+        return head.stored
     own = link if link.head is not None else replace(link, shared=_shared(head, outline), relation="rewinds")
-    tokens = interpolate(head.anchors, differences.shared_bytes(own, head, outline))
+    tokens = interpolate(head.anchors, differences.shared_bytes(own, head, outline), head.outline)
     return None if tokens is None else tokens - tokens % block
+
+
+def intact(link: Link, head: Head, outline: Outline) -> int | None:
+    """Tokens of the segments that did not change at all: how far reuse reaches whatever the changed one begins with."""
+    return interpolate(head.anchors, differences.intact_bytes(link, head, outline), head.outline)
+
+
+def held(head: Head, route: str | None = None) -> int | None:
+    """Tokens of a prompt that the provider can have kept: on another host what that host saw last; up to the last cache
+    marker where it says what it wrote; else all of it."""
+    if route and head.route and route != head.route:
+        return dict(head.routes).get(route, head.tokens)
+    automatic = not head.request.breakpoints and (head.stored or 0) > (head.cached or 0)
+    return head.stored if head.stored and (automatic or _marks_end(head.request)) else head.tokens
+
+
+def _marked(case: Case) -> bool:
+    """Whether markers decide what is kept: then reuse ends at one of them, which may be long before a change."""
+    return case.rules.markers or bool(case.request.breakpoints)
+
+
+def _marks_end(request: Request) -> bool:
+    return bool(request.breakpoints.get("message") or request.breakpoints.get("automatic"))
 
 
 def _shared(head: Head, outline: Outline) -> int:
@@ -89,8 +117,8 @@ def _shared(head: Head, outline: Outline) -> int:
     return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(head.outline.prefix), len(outline.prefix)))
 
 
-def interpolate(anchors: tuple[Anchor, ...], size: int) -> int | None:
-    """Tokens up to a byte position, by bytes between the two reported counts around it."""
+def interpolate(anchors: tuple[Anchor, ...], size: int, outline: Outline) -> int | None:
+    """Tokens up to a byte position, by the weight of the text between the two reported counts around it."""
     if not anchors:
         return None
     below = max((a for a in anchors if a.size <= size), key=lambda a: a.size, default=Anchor(0, 0))
@@ -98,6 +126,8 @@ def interpolate(anchors: tuple[Anchor, ...], size: int) -> int | None:
     if above is None or above.size == below.size:
         return below.tokens
     share = (size - below.size) / (above.size - below.size)
+    if above.size - below.size <= weight.MAX_STRETCH and not weight.estimated(anchors):
+        share = weight.share(outline, below.size, above.size, size)
     return below.tokens + int(share * (above.tokens - below.tokens))
 
 
@@ -111,8 +141,12 @@ class Judgement:
 
 def judge(case: Case) -> Judgement:
     """The verdict on one call; no cause when everything that could be was reused."""
-    seen = causes(case)
-    verdict = case.response.verdict
+    found = combined(causes(case), case.response.verdict)
+    return replace(found, causes=_tagged(case, found.causes))
+
+
+def combined(seen: tuple[Cause, ...], verdict: str | None) -> Judgement:
+    """What we saw beside the provider's own word: confirmed, contradicted, or explained where we could not."""
     if verdict == "cache_hit":
         return Judgement(seen, bool(seen) and seen[0].name != "not_reported")
     word = VERDICTS.get(verdict or "")
@@ -136,10 +170,48 @@ def causes(case: Case) -> tuple[Cause, ...]:
     head = case.link.head
     if head is None:
         return (_without_comparison(case),)
-    if case.expected is None or case.shortfall <= max(0, case.rules.block - 1):
+    if case.expected is None:
         return ()
-    found = _ordered(case, _content(case, head), [*_model(case, head), *_candidates(case, head)])
+    if not _lost(case):
+        return _unstored(case, head)
+    found = _ordered(case, head, _content(case, head), [*_model(case, head), *_candidates(case, head)])
     return found or (_intact(case, head),)
+
+
+def _lost(case: Case) -> bool:
+    """Whether more was missed than one block, or than an estimate may err by where no earlier prompt ended."""
+    if case.link.relation == "rewinds":
+        return max(case.shortfall, _below_estimate(case)) > _slack(case)
+    return case.shortfall > (case.rules.block if case.rules.block > 1 else 0)
+
+
+def _below_estimate(case: Case) -> int:
+    return max(0, (case.reusable or 0) - case.cached)
+
+
+def _unstored(case: Case, head: Head) -> tuple[Cause, ...]:
+    """Nothing was lost; but was anything there to be reused, or was the earlier prompt too short to be kept?"""
+    appended = case.link.relation in ("extends", "repeats", "continues")
+    short = _short(case, head) if appended else None
+    return (short,) if short else ()
+
+
+def _tagged(case: Case, found: tuple[Cause, ...]) -> tuple[Cause, ...]:
+    """Marks what a fork lost to not being its parent, and a finished fork when it was woken (cases CM46, CM53)."""
+    head = case.link.head
+    if not found or head is None or found[0].name in _HARMLESS:
+        return found
+    if case.link.parent is not None:
+        return (replace(found[0], detail=(*found[0].detail, "fork_lineage_lost")), *found[1:])
+    if woken(head) and found[0].name in ("history_rewritten", "provider_unexplained"):
+        evidence = (*found[0].evidence, f"wakes={head.wakes + 1}")
+        return (replace(found[0], detail=(*found[0].detail, "fork_wake"), evidence=evidence), *found[1:])
+    return found
+
+
+def woken(head: Head) -> bool:
+    """Whether a call after `head` wakes a fork that had finished its turn."""
+    return head.forked and head.turn_ended
 
 
 def significant(case: Case) -> bool:
@@ -165,11 +237,21 @@ def _content(case: Case, head: Head) -> list[Cause]:
     )
     found = (
         differences.tools(old.of("tool"), new.of("tool")),
-        differences.system(old.of("system"), new.of("system")),
-        history,
+        *differences.system(old.of("system"), new.of("system")),
+        _with_sizes(case, head, history, beside is not None),
         beside,
     )
     return [_with_expectation(case, cause) for cause in found if cause is not None]
+
+
+def _with_sizes(case: Case, head: Head, history: Cause | None, double: bool) -> Cause | None:
+    """What a shrunken history shrank from and to, and whether two maintenance passes reset the prefix at once."""
+    if history is None or history.detail[:1] not in ((), ("pruned",)):
+        return history
+    size = case.response.usage.input
+    sizes = (f"prompt_tokens={head.tokens}>{size}",) if head.tokens is not None and size is not None else ()
+    twice = ("double_prefix_reset=2",) if double else ()
+    return replace(history, evidence=(*history.evidence, *sizes, *twice))
 
 
 def _with_expectation(case: Case, cause: Cause) -> Cause:
@@ -177,9 +259,19 @@ def _with_expectation(case: Case, cause: Cause) -> Cause:
     position = cause.position
     if cause.name != "policy_changed" or position is None or position.name != "memory":
         return cause
-    if any("memory" in name for name in differences.called(case.outline.messages[-6:])):
-        return replace(cause, detail=("expected",), evidence=(*cause.evidence, "initiated_by=tool_call"))
-    return cause
+    messages = case.outline.messages
+    calls = (at for at in range(len(messages) - 1, max(-1, len(messages) - 7), -1) if _edits_memory(messages[at]))
+    at = next(calls, None)
+    if at is None:
+        return cause
+    by = f"initiated_by=tool_call:message[{at + case.outline.offset}]"
+    return replace(cause, detail=("expected",), evidence=(*cause.evidence, by))
+
+
+def _edits_memory(message: object) -> bool:
+    return named_role(message) in ("assistant", "function_call") and any(
+        "memory" in name for name in differences.called(message)
+    )
 
 
 def _model(case: Case, head: Head) -> Iterator[Cause]:
@@ -190,36 +282,29 @@ def _model(case: Case, head: Head) -> Iterator[Cause]:
         sizes = windows.get(str(before)), windows.get(str(asked))
         both = sizes[0] is not None and sizes[1] is not None and sizes[0] != sizes[1]
         detail = (("window_downshift" if (sizes[1] or 0) < (sizes[0] or 0) else "window_upshift"),) if both else ()
-        yield Cause("model_changed", detail, Position("settings", name="model"), ("local_diff",))
+        seen = ("local_diff", f"model={before}>{asked}")
+        yield Cause("model_changed", detail, Position("settings", name="model"), seen)
     elif served and served_before and served != served_before:
-        yield Cause("model_changed", ("served",), Position("settings", name="model"), ("provider_reported",))
+        evidence = ("provider_reported", f"served={served_before}>{served}", "requested_unchanged")
+        yield Cause("model_changed", ("served",), Position("settings", name="model"), evidence)
 
 
 def _candidates(case: Case, head: Head) -> Iterator[Cause]:
     """Differences outside the content, each a possible reason and none a certain one."""
     request, before = case.request, head.request
-    if head.route and case.response.route and head.route != case.response.route:
-        yield Cause(
-            "route_changed", evidence=(f"idle_seconds={case.idle:.0f}", "provider_reported"), confidence="observed"
-        )
+    route = case.response.route
+    if head.route and route and head.route != route:
+        evidence = ("provider_reported", f"route={head.route}>{route}", f"idle_seconds={case.idle or 0:.0f}")
+        yield Cause("route_changed", evidence=evidence)
     if request.effort != before.effort:
-        yield Cause(
-            "effort_changed",
-            position=Position("settings", name="effort"),
-            evidence=("local_diff",),
-            confidence="inferred",
-        )
+        seen = ("local_diff", f"effort={before.effort}>{request.effort}")
+        yield Cause("effort_changed", (), Position("settings", name="effort"), seen, "inferred")
     changed = differences.settings(before.settings, request.settings)
     if changed:
         where = Position("settings", name=changed[0])
         yield Cause("settings_changed", changed, where, ("local_diff",), "inferred")
     if request.cache_key != before.cache_key:
-        yield Cause(
-            "cache_key_changed",
-            position=Position("settings", name="cache_key"),
-            evidence=("local_diff",),
-            confidence="inferred",
-        )
+        yield Cause("cache_key_changed", (), Position("settings", name="cache_key"), ("local_diff",), "inferred")
     yield from _retention(case, head)
 
 
@@ -230,7 +315,8 @@ def _retention(case: Case, head: Head) -> Iterator[Cause]:
         yield Cause("retention_expired", evidence=evidence, confidence="inferred")
     elif head.written and written(case.response, case.request) not in (None, head.written):
         now = written(case.response, case.request)
-        evidence = (f"retention={head.written}>{now}", f"rewritten_tokens={case.response.usage.cache_write or 0}")
+        twice = min(case.shortfall, case.response.usage.cache_write or 0)
+        evidence = (f"retention={head.written}>{now}", f"duplicate_write_tokens={twice}")
         yield Cause("retention_changed", evidence=evidence)
 
 
@@ -242,22 +328,40 @@ def written(response: Response, request: Request) -> str | None:
     return "5m" if usage.write_5m else request.retention
 
 
-def _ordered(case: Case, content: list[Cause], others: list[Cause]) -> tuple[Cause, ...]:
+def _ordered(case: Case, head: Head, content: list[Cause], others: list[Cause]) -> tuple[Cause, ...]:
     if content and others and others[0].name == "model_changed" and others[0].detail[:1] == ("window_downshift",):
         content = [replace(c, detail=("window_downshift",)) if c.name == "history_compacted" else c for c in content]
     if not content:
         return tuple(others)
-    reached = case.reusable is None or case.cached + _slack(case) >= case.reusable
-    if others and (others[0].name == "model_changed" or not reached):
-        return (*others, *content, *_client(case))
-    late = () if reached else (Cause("granularity", evidence=("counters",), confidence="inferred"),)
-    return (*content, *others, *late, *_client(case))
+    safe = intact(case.link, head, case.outline)
+    reached = safe is None or case.cached + _slack(case) >= safe
+    if others and _leads(others[0], content[0], reached):
+        return _with_client(case, [*others, *content])
+    early = _below_estimate(case) > _slack(case) and (case.reusable or 0) > (case.rules.minimum or 0)
+    alone = not others and not _marked(case)
+    late = [Cause("granularity", evidence=("counters",), confidence="inferred")] if early and alone else []
+    return _with_client(case, [*content, *others, *late])
 
 
-def _client(case: Case) -> Iterator[Cause]:
+def _leads(other: Cause, content: Cause, reached: bool) -> bool:
+    """Whether a difference outside the content goes before one in it. What is only possible (inferred) does not, where
+    tools or the system part differ for certain: they alone lose nearly everything (case CM04)."""
+    if other.name == "model_changed":
+        return True
+    in_history = content.position is not None and content.position.segment == "message"
+    return not reached and (in_history or other.confidence == "observed")
+
+
+def _with_client(case: Case, found: list[Cause]) -> tuple[Cause, ...]:
+    """The causes with the client's update, if there was one; it explains a change of content and is none itself."""
     before, now = case.link.head.request.client_version if case.link.head else None, case.request.client_version
-    if before and now and before != now:
-        yield Cause("client_version_changed", evidence=(f"client={before}>{now}",))
+    if not before or not now or before == now:
+        return tuple(found)
+    client = Cause("client_version_changed", (f"{before}>{now}",), evidence=("local_diff",))
+    known = next((cause for cause in found if cause.name == client.name), None)
+    if known is None:
+        return (*found, client)
+    return tuple(replace(cause, detail=client.detail) if cause is known else cause for cause in found)
 
 
 def _slack(case: Case) -> int:
@@ -267,47 +371,63 @@ def _slack(case: Case) -> int:
 
 def _intact(case: Case, head: Head) -> Cause:
     """Why an unchanged prefix was not reused."""
-    checks: tuple[Callable[[Case, Head], Cause | None], ...] = (_minimum, _lag, _markers, _granularity)
+    checks: tuple[Callable[[Case, Head], Cause | None], ...] = (_short, _markers, _lag, _near_minimum, _granularity)
     found = next((cause for check in checks if (cause := check(case, head))), None)
     if found is not None:
         return found
     stays = head.cached is not None and case.cached == head.cached and head.plateau + 1 >= PLATEAU - 1
     detail = ("hit_plateau",) if stays and case.cached else ()
-    return Cause(
-        "provider_unexplained",
-        detail,
-        evidence=("prefix_intact", f"idle_seconds={case.idle or 0:.0f}"),
-        confidence="inferred",
-    )
+    seen = (f"idle_seconds={case.idle or 0:.0f}", f"cached_tokens={head.cached}>{case.cached}")
+    return Cause("provider_unexplained", detail, evidence=("prefix_intact", *seen), confidence="inferred")
 
 
-def _minimum(case: Case, head: Head) -> Cause | None:
-    rules, size = case.rules, case.expected or 0
+def _short(case: Case, head: Head) -> Cause | None:
+    rules, size = case.rules, _size(case, head)
     if rules.minimum is None or case.cached:
         return None
     short = size <= rules.minimum if rules.minimum_previous else size < rules.minimum
-    unseen = rules.smallest_hit is None or rules.smallest_hit > size
-    if not short and not (unseen and size <= NEAR_MINIMUM * rules.minimum):
+    return Cause("below_minimum", evidence=_threshold(rules)) if short else None
+
+
+def _near_minimum(case: Case, head: Head) -> Cause | None:
+    """Prompts little above the documented minimum, while none of their size was seen to hit: it may be too low."""
+    rules, size = case.rules, _size(case, head)
+    if rules.minimum is None or case.cached or size > NEAR_MINIMUM * rules.minimum:
         return None
-    note = (f"minimum={rules.minimum}", *([f"origin={rules.minimum_note}"] if rules.minimum_note else ()))
-    seen = () if short else (f"observed>{size}",)
-    return Cause("below_minimum", evidence=(*note, *seen), confidence="observed" if short else "inferred")
+    if rules.smallest_hit is not None and rules.smallest_hit <= size:
+        return None
+    return Cause("below_minimum", evidence=(*_threshold(rules), f"observed>{size}"), confidence="inferred")
+
+
+def _size(case: Case, head: Head) -> int:
+    """The prompt that could have been kept and asked for again, not yet cut to whole blocks."""
+    known = [size for size in (head.tokens, case.response.usage.input) if size is not None]
+    return min(known) if head.tokens is not None else (case.expected or 0)
+
+
+def _threshold(rules: Rules) -> tuple[str, ...]:
+    return (f"minimum={rules.minimum}", *([f"origin={rules.minimum_note}"] if rules.minimum_note else ()))
 
 
 def _lag(case: Case, head: Head) -> Cause | None:
+    """The earlier call's write is not readable yet: it is still in flight, or so fresh that what an even earlier call
+    had written was read instead."""
     if head.closed is None or case.link.concurrent:
         return Cause("cold_start", ("concurrent",), evidence=("in_flight",), confidence="inferred")
-    if head.first and not case.cached and (case.idle or 0) <= case.rules.write_lag:
-        return Cause(
-            "cold_start", ("write_not_visible",), evidence=(f"idle_seconds={case.idle:.0f}",), confidence="inferred"
-        )
-    return None
+    fresh = case.idle is not None and case.idle <= case.rules.write_lag
+    if not fresh or head.plateau or case.link.relation == "rewinds":
+        return None
+    block = case.rules.block
+    earlier = {0} if head.first else {anchor.tokens - anchor.tokens % block for anchor in head.anchors[:-1]}
+    if case.cached not in earlier:
+        return None
+    return Cause("cold_start", ("write_not_visible",), None, (f"idle_seconds={case.idle:.0f}",), "inferred")
 
 
 def _markers(case: Case, head: Head) -> Cause | None:
     marks, before = case.request.breakpoints, head.request.breakpoints
     used = case.rules.markers or marks or before
-    if not used or marks.get("automatic") or marks.get("message"):
+    if not used or _marks_end(case.request):
         return None
     last = case.outline.messages[-1] if case.outline.messages else None
     content = last.get("content") if isinstance(last, Mapping) else None
@@ -320,9 +440,11 @@ def _markers(case: Case, head: Head) -> Cause | None:
 def _granularity(case: Case, head: Head) -> Cause | None:
     """A provider that keeps state at checkpoints reuses less than the common prefix where no earlier prompt ended."""
     inside = case.link.relation == "rewinds"
-    if inside or (case.cached and not significant(case)):
-        return Cause("granularity", evidence=("counters", f"shortfall={case.shortfall}"), confidence="inferred")
-    return None
+    if not inside and not (case.cached and not significant(case)):
+        return None
+    where = Position("message", case.link.shared + case.outline.offset, kind="rewound") if inside else None
+    lost = max(case.shortfall, _below_estimate(case)) if inside else case.shortfall
+    return Cause("granularity", (), where, ("counters", f"shortfall={lost}"), "inferred")
 
 
 # A provider's reason → our word for the same thing (research: Anthropic and OpenAI cache diagnostics).

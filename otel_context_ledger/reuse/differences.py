@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import orjson
 
-from otel_context_ledger.canonical import canonical
+from otel_context_ledger.canonical import canonical, wire
 from otel_context_ledger.model import Cause, Position
 from otel_context_ledger.reuse import volatility
 from otel_context_ledger.reuse.lineage import Head, Link, named_role
@@ -25,7 +25,7 @@ _SECTIONS = (
     ("environment", re.compile(r"\b(?:environment|env)\b", re.I)),
 )
 _HEADING = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+[^\n]*|<[A-Za-z_][\w -]*>)", re.M)
-_REASONING = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
+_REASONING = ("reasoning_content", "reasoning", "reasoning_details", "thinking", "redacted_thinking")
 
 
 def tools(old: Sequence[Segment], new: Sequence[Segment]) -> Cause | None:
@@ -41,15 +41,28 @@ def tools(old: Sequence[Segment], new: Sequence[Segment]) -> Cause | None:
         return _tool_text(before[changed], after[changed])
     at = next(n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a.wire != b.wire)
     if [tool.name for tool in old] != [tool.name for tool in new]:
-        places = {tool.name: tool.index for tool in old}
-        moved = [
-            f"moved={tool.name}:{places[tool.name]}>{tool.index}" for tool in new if places[tool.name] != tool.index
-        ]
-        where = Position("tool", new[at].index, new[at].name, kind="reordered")
-        return Cause("tools_reordered", position=where, evidence=("local_diff", *moved[:MAX_NAMES]))
-    offset = _first_byte(old[at].value, new[at].value)
+        return _tool_order(old, new, at)
+    offset = _first_difference(wire(old[at].value), wire(new[at].value))
     where = Position("tool", at, new[at].name, offset, "serialization")
     return Cause("tools_serialization_changed", position=where, evidence=("local_diff",))
+
+
+def _tool_order(old: Sequence[Segment], new: Sequence[Segment], at: int) -> Cause:
+    places = {tool.name: tool.index for tool in old}
+    moved = [f"moved={tool.name}:{places[tool.name]}>{tool.index}" for tool in new if places[tool.name] != tool.index]
+    group = _moved_group(old, new)
+    evidence = ("local_diff", *([f"moved_group={group}"] if group else []), *moved[:MAX_NAMES])
+    where = Position("tool", new[at].index, new[at].name, kind="reordered")
+    return Cause("tools_reordered", position=where, evidence=evidence)
+
+
+def _moved_group(old: Sequence[Segment], new: Sequence[Segment]) -> str | None:
+    """The tool server whose tools moved to the end together: what a reconnect does (case CM08)."""
+    server = _server(new[-1].name)
+    if server is None or server == _server(old[-1].name):
+        return None
+    own = [tool.name for tool in new if _server(tool.name) == server]
+    return server if own == [tool.name for tool in new[-len(own) :]] else None
 
 
 def _tool_set(old: Sequence[Segment], new: Sequence[Segment], added: list[str], removed: list[str]) -> Cause:
@@ -81,8 +94,7 @@ def _tool_text(old: Segment, new: Segment) -> Cause:
     offset = volatility.common(*words) if described else _first_byte(old.value, new.value)
     volatile = volatility.compare(*words) if described else None
     if volatile:
-        where = Position("tool", new.index, new.name, volatile.offset, volatile.kind)
-        return Cause("volatile_prefix", (volatile.kind,), where, ("local_diff",))
+        return _volatile(volatile, Position("tool", new.index, new.name, volatile.offset, volatile.kind))
     kind = "description" if described else "schema"
     return Cause("tools_changed", (kind,), Position("tool", new.index, new.name, offset, kind), ("local_diff",))
 
@@ -93,39 +105,40 @@ def _definition(tool: object) -> Mapping[str, object]:
     return function if isinstance(function, Mapping) else body
 
 
-def system(old: Sequence[Segment], new: Sequence[Segment]) -> Cause | None:
-    """How the system part changed: in volatile spans alone, or in what it says."""
+def system(old: Sequence[Segment], new: Sequence[Segment]) -> tuple[Cause, ...]:
+    """How the system part changed: in volatile spans, in what it says, in both; each at its first place. A client's
+    version in it comes last, for what it brought along says more."""
     pairs = list(zip(old, new, strict=False))
-    at = next((n for n, (a, b) in enumerate(pairs) if a.digest != b.digest), len(pairs))
-    if at == len(pairs):
-        if len(old) == len(new):
-            return None
-        block = (new if len(new) > len(old) else old)[at]
-        kind = "added" if len(new) > len(old) else "removed"
-        return Cause(
-            "policy_changed",
-            (kind,),
-            Position("system", at, section(texts(block.value), 0), kind=kind),
-            ("local_diff",),
-        )
-    before, after = texts(pairs[at][0].value), texts(pairs[at][1].value)
-    found = _volatile(before, after, pairs[at + 1 :], len(old) == len(new))
-    if found:
-        where = Position("system", at, section(after, found.offset), found.offset, found.kind)
-        detail = (found.kind, *([found.grain] if found.grain else []))
-        return Cause("volatile_prefix", detail, where, ("local_diff",))
-    offset = volatility.common(before, after)
-    return Cause("policy_changed", (), Position("system", at, section(after, offset), offset, "text"), ("local_diff",))
+    found = [_system_text(a, b) for a, b in pairs if a.digest != b.digest]
+    if len(old) != len(new):
+        kind, block = ("added", new[len(old)]) if len(new) > len(old) else ("removed", old[len(new)])
+        where = Position("system", len(pairs), section(texts(block.value), 0), kind=kind)
+        found.append(Cause("policy_changed", (kind,), where, ("local_diff",)))
+    named: dict[str, Cause] = {}
+    for cause in found:
+        named.setdefault(cause.name, cause)
+    return tuple(sorted(named.values(), key=lambda cause: cause.name == "client_version_changed"))
 
 
-def _volatile(
-    before: str, after: str, rest: Sequence[tuple[Segment, Segment]], same_length: bool
-) -> volatility.Volatile | None:
-    """The volatile difference, if nothing but volatile spans differs in this block and all later ones."""
-    alike = all(
-        volatility.mask(texts(a.value)) == volatility.mask(texts(b.value)) for a, b in rest if a.digest != b.digest
-    )
-    return volatility.compare(before, after) if same_length and alike else None
+def _system_text(old: Segment, new: Segment) -> Cause:
+    before, after = texts(old.value), texts(new.value)
+    volatile = volatility.compare(before, after)
+    offset = volatile.offset if volatile else volatility.common(before, after)
+    kind = volatile.kind if volatile else "text"
+    where = Position("system", new.index, section(after, offset), offset, kind)
+    if volatile is None:
+        return Cause("policy_changed", (), where, ("local_diff",))
+    if kind == "client_version":
+        return Cause("client_version_changed", position=where, evidence=("local_diff",))
+    return _volatile(volatile, where)
+
+
+def _volatile(found: volatility.Volatile, where: Position) -> Cause:
+    """A date moves once a day, which costs one miss per session and day (case CM04)."""
+    also = tuple(kind for kind in found.also if kind != "client_version")
+    detail = (found.kind, *([found.grain] if found.grain else []), *also)
+    daily = ("severity=low", "expected_per_day=1") if detail == ("date", "day") else ()
+    return Cause("volatile_prefix", detail, where, ("local_diff", *daily))
 
 
 def section(text: str, offset: int) -> str | None:
@@ -135,19 +148,20 @@ def section(text: str, offset: int) -> str | None:
 
 
 def history(link: Link, head: Head, new: Outline, summaries: tuple[str, ...]) -> Cause | None:
-    """How the messages changed before the comparable call's end; appending is no change."""
+    """How the messages changed before the comparable call's end. Appending changes nothing, and neither does taking
+    back the end of the history: what was taken back is not asked for again."""
     if link.relation not in ("rewrites", "rewinds", "departs"):
         return None
     old = head.outline
     at, end_old = link.shared, len(old.messages) - link.tail
-    end_new = _tail_end(old, new, link) if link.tail else min(len(new.messages), max(end_old, at + 1))
+    end_new = link.tail_at if link.tail else min(len(new.messages), max(end_old, at + 1))
     before, after = old.messages[at:end_old], new.messages[at:end_new]
     index = at + new.offset
     if _compacted(before, after, summaries, link.relation):
         where = Position("message", index, named_role(after[0]) if after else None, kind="compacted")
         return Cause("history_compacted", (), where, ("local_diff", f"removed={len(before)}"))
     if link.relation == "rewinds":
-        return Cause("history_rewritten", ("rewound",), Position("message", index, kind="rewound"), ("local_diff",))
+        return None
     kind, offset = _rewrite(before, after)
     name = named_role(after[0]) if after else None
     return Cause("history_rewritten", (kind,), Position("message", index, name, offset, kind), ("local_diff",))
@@ -158,20 +172,14 @@ def pruned_beside(link: Link, head: Head, new: Outline) -> Cause | None:
     old = head.outline
     if not link.tail:
         return None
-    at_old, at_new = len(old.messages) - link.tail - 1, _tail_end(old, new, link) - 1
+    at_old, at_new = len(old.messages) - link.tail - 1, link.tail_at - 1
     if at_old < link.shared or at_new <= link.shared:
         return None
     a, b = old.messages[at_old], new.messages[at_new]
     if named_role(a) != named_role(b) or new.sizes[at_new] >= old.sizes[at_old]:
         return None
     where = Position("message", at_new + new.offset, named_role(b), kind="pruned")
-    return Cause("history_rewritten", ("pruned",), where, ("local_diff", "double_prefix_reset=2"))
-
-
-def _tail_end(old: Outline, new: Outline, link: Link) -> int:
-    last = old.digests[-1]
-    at = next(n for n in range(len(new.digests) - 1, -1, -1) if new.digests[n] == last)
-    return at - link.tail + 1
+    return Cause("history_rewritten", ("pruned",), where, ("local_diff",))
 
 
 def _compacted(before: Sequence[object], after: Sequence[object], summaries: tuple[str, ...], relation: str) -> bool:
@@ -191,8 +199,10 @@ def _compacted(before: Sequence[object], after: Sequence[object], summaries: tup
 def _rewrite(before: Sequence[object], after: Sequence[object]) -> tuple[str, int | None]:
     """What kind of rewrite it was, and the first differing character of the first message's text."""
     if not before or not after:
-        return ("pruned", None) if before else ("edited", None)
-    offset = volatility.common(texts(before[0]), texts(after[0]))
+        thoughts = bool(before) and all(named_role(m) == "reasoning" for m in before)
+        return ("reasoning_dropped" if thoughts else "pruned" if before else "edited"), None
+    first = texts(before[0]), texts(after[0])
+    offset = volatility.common(*first) if first[0] != first[1] else None
     if len(before) != len(after):
         return ("pruned" if len(after) < len(before) else "edited"), offset
     kinds = [_changed(a, b) for a, b in zip(before, after, strict=True)]
@@ -210,8 +220,14 @@ def _changed(old: object, new: object) -> str | None:
         return "reasoning_dropped" if len(canonical(new)) < len(canonical(old)) else "edited"
     if canonical(_parsed(old)) == canonical(_parsed(new)):
         return "serialization"
-    answers = {named_role(old), named_role(new)} & {"tool", "function_call_output", "user"}
-    return "pruned" if answers and len(canonical(new)) < len(canonical(old)) else "edited"
+    return "pruned" if _shrank(old, new) else "edited"
+
+
+def _shrank(old: object, new: object) -> bool:
+    """Whether a tool's answer got shorter, or what a user said lost at least half of its text."""
+    if named_role(old) in ("tool", "function_call_output"):
+        return len(canonical(new)) < len(canonical(old))
+    return named_role(old) == "user" and 2 * len(texts(new)) <= len(texts(old))
 
 
 def _without_reasoning(message: object) -> object:
@@ -244,8 +260,26 @@ def settings(old: Mapping[str, object], new: Mapping[str, object]) -> tuple[str,
 
 
 def _first_byte(old: object, new: object) -> int:
-    a, b = canonical(old), canonical(new)
-    return next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    return _first_difference(canonical(old), canonical(new))
+
+
+def _first_difference(a: bytes, b: bytes) -> int:
+    """The number of leading bytes that are the same, found by halving: most of a long message is often the same."""
+    low, high = 0, min(len(a), len(b))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if a[low:middle] == b[low:middle] else (low, middle - 1)
+    return low
+
+
+def intact_bytes(link: Link, head: Head, new: Outline) -> int:
+    """How many bytes of whole segments the request shares with the comparable call's rendering from its start."""
+    old, size = head.outline, 0
+    for a, b in zip(old.header, new.header, strict=False):
+        if a.digest != b.digest:
+            return size
+        size += a.size
+    return old.size(link.shared) if len(old.header) == len(new.header) else size
 
 
 def shared_bytes(link: Link, head: Head, new: Outline) -> int:
@@ -263,16 +297,11 @@ def shared_bytes(link: Link, head: Head, new: Outline) -> int:
     return edge + _first_byte(old.messages[link.shared], new.messages[link.shared])
 
 
-def words(cause: Cause) -> Iterator[str]:
-    """The cause as words for a list of secondary causes."""
-    yield cause.name + (f"({','.join(cause.detail)})" if cause.detail else "")
-
-
-def called(messages: Sequence[object]) -> Iterator[str]:
-    """The names of the tools that messages call."""
-    for message in messages:
-        calls = message.get("tool_calls") if isinstance(message, Mapping) else None
-        for call in calls if isinstance(calls, (list, tuple)) else ():
-            name = _definition(call).get("name")
-            if isinstance(name, str):
-                yield name
+def called(message: object) -> Iterator[str]:
+    """The names of the tools that a message calls, in the spelling of any dialect."""
+    body = message if isinstance(message, Mapping) else {}
+    parts = (body.get("tool_calls"), body.get("content"), [body])
+    for call in (item for part in parts if isinstance(part, (list, tuple)) for item in part):
+        name = _definition(call).get("name")
+        if isinstance(name, str):
+            yield name

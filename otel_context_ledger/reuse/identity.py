@@ -66,7 +66,7 @@ def identify(
 ) -> Identity:
     """The identity of a request."""
     tools, system = outline.of("tool"), outline.of("system")
-    carried = memo.segments("tool", inner_tools(request.messages))
+    carried = memo.segments("tool", inner_tools(outline))
     every = (*tools, *carried)
     wire = digest(b"".join(segment.wire for segment in system))
     parts: dict[str, object] = {

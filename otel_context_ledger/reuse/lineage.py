@@ -19,6 +19,7 @@ from otel_context_ledger.reuse.segments import Memo, Outline, cut, freeze, named
 MAX_HEADS = 64
 MAX_CANDIDATES = 16
 MAX_ANCHORS = 64
+MAX_PLACES = 64
 # Without the program's word, another model with another header continues a session only on this much shared history.
 LOOSE_OVERLAP = 8
 HEAD_OVERHEAD = 4096
@@ -36,7 +37,9 @@ class Anchor:
 @dataclass(frozen=True, slots=True)
 class Head:
     """The last request of one branch. `tokens` is `None` until the provider reported its prompt size; `closed` is
-    `None` while the call is in flight. Of the request it keeps everything but the caller's lists."""
+    `None` while the call is in flight. Of the request it keeps everything but the caller's lists. `stored` are the
+    tokens that the provider said it read from its cache or wrote to it, `routes` the last prompt size each host saw,
+    `turn_ended` says that the answer called no tool, `wakes` how often this fork was woken after such an answer."""
 
     entry_id: str
     session: str
@@ -48,13 +51,18 @@ class Head:
     closed: float | None = None
     tokens: int | None = None
     cached: int | None = None
+    stored: int | None = None
     served: str | None = None
     route: str | None = None
+    routes: tuple[tuple[str, int], ...] = ()
     response_id: str | None = None
     written: str | None = None
     first: bool = False
     anchors: tuple[Anchor, ...] = ()
     plateau: int = 0
+    forked: bool = False
+    turn_ended: bool = False
+    wakes: int = 0
 
     @property
     def scope(self) -> tuple[object, object, str]:
@@ -65,7 +73,9 @@ class Head:
 @dataclass(frozen=True, slots=True)
 class Link:
     """A request's place: its session and how that was found, the comparable head, how many leading messages they share,
-    and the relation (first, repeats, extends, rewrites, rewinds, continues on the server, departs)."""
+    and the relation (first, repeats, extends, rewrites, rewinds, continues on the server, departs). The head's last
+    `tail` messages stand in the request from its message `tail_at` on. Of a request that continues nothing, `beside` is
+    the last head of the session that was named for it, and `sibling` the last one anywhere with the same header."""
 
     session: str
     source: str
@@ -73,10 +83,21 @@ class Link:
     head: Head | None = None
     shared: int = 0
     tail: int = 0
+    tail_at: int = 0
     parent: str | None = None
     sibling: Head | None = None
+    beside: Head | None = None
     concurrent: bool = False
     lost_track: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """What comes with a request from outside: the id that its session gets if it is a new one, and the time before
+    which a prefix must not have been used last if the provider is to hold it still; `None` is unknown."""
+
+    session: str
+    alive_since: float | None = None
 
 
 @dataclass(slots=True)
@@ -91,6 +112,7 @@ class _Match:
     relation: str
     shared: int
     tail: int
+    tail_at: int = 0
 
 
 class Lineage:
@@ -116,10 +138,10 @@ class Lineage:
         return cut(request, unrendered, self.memo, guess.outline if guess else None)
 
     def link(
-        self, names: Sequence[tuple[str, str]], outline: Outline, identity: Identity, request: Request, fresh: str
+        self, names: Sequence[tuple[str, str]], outline: Outline, identity: Identity, request: Request, arrival: Arrival
     ) -> Link:
-        """The request's place. `names` are (session, source) in order of preference, `fresh` is a new session's id."""
-        name, source = names[0] if names else (fresh, "lineage")
+        """The request's place. `names` are (session, source) in order of preference."""
+        name, source = names[0] if names else (arrival.session, "lineage")
         known = self._sessions.get(name) if names else None
         by_id = self._by_response(request.previous_response)
         if by_id is not None:
@@ -127,16 +149,18 @@ class Lineage:
             return Link(session, source, "continues", by_id, parent=self._parent(session, by_id))
         if request.previous_response:
             return Link(name, source, lost_track=True)
-        match = self._choose(
-            known.heads if known else self._candidates(outline), outline, identity, explicit=bool(known)
-        )
+        heads = known.heads if known else self._candidates(outline)
+        admitted = self._admitted(heads, outline, identity, explicit=bool(known))
+        match = max(admitted, key=lambda found: _rank(found, outline, identity, arrival.alive_since), default=None)
         if match is None:
             sibling = self._sibling(outline, identity)
-            return Link(name, source, sibling=sibling, concurrent=sibling is not None and sibling.closed is None)
+            beside = known.heads[-1] if known and known.heads else None
+            waits = sibling is not None and sibling.closed is None
+            return Link(name, source, sibling=sibling, beside=beside, concurrent=waits)
         session = name if names else match.head.session
         return Link(
-            session, source, match.relation, match.head, match.shared, match.tail, self._parent(session, match.head),
-            concurrent=match.head.closed is None,
+            session, source, match.relation, match.head, match.shared, match.tail, match.tail_at,
+            self._parent(session, match.head), concurrent=match.head.closed is None,
         )  # fmt: skip
 
     def put(self, head: Head, replaces: Head | None) -> None:
@@ -174,7 +198,8 @@ class Lineage:
 
     def _guess(self, request: Request, unrendered: frozenset[str], names: Sequence[str]) -> Head | None:
         known = next((self._sessions[name] for name in names if name in self._sessions), None)
-        heads = known.heads if known else self._opened_alike(request, unrendered)
+        latest = next(reversed(self._sessions.values()), None)
+        heads = known.heads if known else self._opened_alike(request, unrendered) or (latest.heads if latest else [])
         messages = request.messages
         recent = list(reversed(heads))[:MAX_CANDIDATES]
         for head in sorted(recent, key=lambda h: -len(h.outline.messages)):
@@ -187,7 +212,8 @@ class Lineage:
         if not request.messages:
             return []
         strange: list[object] = []
-        opening = stamp(freeze(request.messages[0], strange), unrendered, loose=bool(strange))[0]
+        frozen = freeze(request.messages[0], strange)
+        opening = stamp(frozen, unrendered, strange)[0]
         return [head for name in self._openings.get(opening, ()) for head in self._sessions[name].heads]
 
     def _candidates(self, outline: Outline) -> list[Head]:
@@ -198,13 +224,11 @@ class Lineage:
             names |= self._tails.get(item, {})
         return [head for name in names for head in self._sessions[name].heads]
 
-    def _choose(self, heads: Iterable[Head], outline: Outline, identity: Identity, *, explicit: bool) -> _Match | None:
-        matches = (
-            match
-            for head in heads
-            if (match := relate(head, outline)) and self._admits(match, outline, identity, explicit)
-        )
-        return max(matches, key=lambda match: _rank(match, outline, identity), default=None)
+    def _admitted(
+        self, heads: Iterable[Head], outline: Outline, identity: Identity, *, explicit: bool
+    ) -> Iterator[_Match]:
+        matches = (match for head in heads if (match := relate(head, outline)))
+        return (match for match in matches if self._admits(match, outline, identity, explicit))
 
     def _admits(self, match: _Match, outline: Outline, identity: Identity, explicit: bool) -> bool:
         """Whether a match is a continuation. The program's word makes it one; else the evidence must be strong."""
@@ -217,12 +241,16 @@ class Lineage:
         same_model = head.identity.parts["model"] == identity.parts["model"]
         if match.relation == "repeats":
             return same_model and (same_header or begun(outline))
-        return begun(outline) and self._convinces(match, outline, same_model, same_header)
+        started = begun(outline) or self._summarised(outline)
+        return started and self._convinces(match, outline, same_model, same_header)
+
+    def _summarised(self, outline: Outline) -> bool:
+        return bool(self._summaries) and texts(outline.messages[0]).lstrip().startswith(self._summaries)
 
     def _convinces(self, match: _Match, outline: Outline, same_model: bool, same_header: bool) -> bool:
         kept = match.shared + match.tail
         if match.shared == 0:
-            return kept >= LOOSE_OVERLAP or texts(outline.messages[0]).lstrip().startswith(self._summaries or ("\0",))
+            return kept >= LOOSE_OVERLAP or self._summarised(outline)
         if same_model:
             return match.relation != "rewinds" or 2 * match.shared >= len(outline.messages)
         return match.relation in ("extends", "rewrites") and (same_header or kept >= LOOSE_OVERLAP)
@@ -292,9 +320,9 @@ def relate(head: Head, outline: Outline) -> _Match | None:
     size = common(old, new)
     if size == len(old):
         return _Match(head, "repeats" if size == len(new) else "extends", size, 0)
-    tail = kept_tail(old, new, size)
+    tail, at = kept_tail(old, new, size)
     if tail:
-        return _Match(head, "rewrites", size, tail)
+        return _Match(head, "rewrites", size, tail, at)
     if not size:
         return _Match(head, "departs", 0, 0)
     return _Match(head, "rewrites" if len(new) > len(old) else "rewinds", size, 0)
@@ -308,16 +336,20 @@ def common(old: Sequence[bytes], new: Sequence[bytes]) -> int:
     return next(n for n in range(size) if old[n] != new[n])
 
 
-def kept_tail(old: Sequence[bytes], new: Sequence[bytes], start: int) -> int:
-    """How many of the last items of `old` stand together in `new` after `start`."""
-    last = old[-1]
-    for at in range(len(new) - 1, start - 1, -1):
-        if new[at] == last:
-            kept = 0
-            while kept < len(old) - start and at - kept >= start and old[-1 - kept] == new[at - kept]:
-                kept += 1
-            return kept
-    return 0
+def kept_tail(old: Sequence[bytes], new: Sequence[bytes], start: int) -> tuple[int, int]:
+    """How many of the last items of `old` stand together in `new` after `start`, and from where on. Where the last item
+    occurs more than once ("go on"), the longest run counts, and of equal ones the one that moved least."""
+    places = [at for at in range(start, len(new)) if new[at] == old[-1]]
+    runs = [(_run_back(old, new, at, start), -abs(at - len(old) + 1), at) for at in places[-MAX_PLACES:]]
+    kept, _, at = max(runs, default=(0, 0, 0))
+    return kept, at - kept + 1 if kept else 0
+
+
+def _run_back(old: Sequence[bytes], new: Sequence[bytes], at: int, start: int) -> int:
+    kept = 0
+    while kept < len(old) - start and at - kept >= start and old[-1 - kept] == new[at - kept]:
+        kept += 1
+    return kept
 
 
 def begun(outline: Outline) -> bool:
@@ -334,15 +366,16 @@ def named_role(message: object) -> str:
 _ORDER = {"repeats": 4, "extends": 4, "rewrites": 3, "rewinds": 2, "departs": 1}
 
 
-def _rank(match: _Match, outline: Outline, identity: Identity) -> tuple[object, ...]:
+def _rank(match: _Match, outline: Outline, identity: Identity, alive_since: float | None) -> tuple[object, ...]:
     head = match.head
     same_model = head.identity.parts["model"] == identity.parts["model"]
     order = _ORDER[match.relation]
+    alive = alive_since is None or (head.closed or head.opened) >= alive_since
     return (
-        order == _ORDER["extends"] and head.identity.cache == identity.cache,
+        order == _ORDER["extends"] and head.identity.cache == identity.cache and alive,
         same_model,
         order,
-        head.outline.root == outline.root,
+        head.outline.root == outline.root and alive,
         match.shared + match.tail,
         head.opened,
     )

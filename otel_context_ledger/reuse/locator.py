@@ -1,10 +1,12 @@
 """The prefix locator: digests at a few boundaries, so that two requests can be aligned by who sees neither of them.
 
-Boundaries are numbered from 0, the header's end. The last eight are kept, then those at multiples of 2, 4, 8, …, four of
-each: dense at the end and sparser to the start, on a grid that does not move when messages are appended.
+Boundaries are numbered from 0, the header's end. The last eight are kept, then those at multiples of 2, 4, 8, …, three
+of each: dense at the end and sparser to the start, on a grid that does not move when messages are appended.
 """
 
 from __future__ import annotations
+
+from functools import lru_cache
 
 from otel_context_ledger.reuse.segments import Outline
 
@@ -14,6 +16,7 @@ PER_STEP = 3
 _DIGITS = 16
 
 
+@lru_cache(maxsize=256)
 def boundaries(last: int) -> tuple[int, ...]:
     """The boundaries that the locator of a request with `last` messages holds, descending."""
     chosen = dict.fromkeys(range(last, max(-1, last - DENSE), -1))
@@ -27,9 +30,13 @@ def boundaries(last: int) -> tuple[int, ...]:
 
 def locate(outline: Outline) -> tuple[tuple[int, int, bytes], ...]:
     """(boundary, bytes up to it, digest) for each boundary kept."""
-    edges = outline.edges()
-    chain = [outline.root, *outline.prefix]
-    return tuple((at, edges[at], chain[at]) for at in boundaries(len(outline.messages)))
+    found: list[tuple[int, int, bytes]] = []
+    size, above = outline.size(), len(outline.messages)
+    for at in boundaries(above):
+        size -= sum(outline.sizes[at:above])
+        found.append((at, size, outline.prefix[at - 1] if at else outline.root))
+        above = at
+    return tuple(found)
 
 
 def spell(boundary: int, size: int, exported: str) -> str:

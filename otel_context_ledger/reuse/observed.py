@@ -15,7 +15,7 @@ MAX_SCOPES = 512
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Of one scope: the greatest common divisor of the cached counts, how many differed, the smallest prompt that hit."""
+    """Of one scope: the common divisor of the cached counts, the different counts, the smallest prompt that hit."""
 
     step: int = 0
     counts: frozenset[int] = frozenset()

@@ -1,25 +1,29 @@
 """What a request is made of: tools one by one, the system part, then each message, in the order of rendering.
 
 An `Outline` shares the caller's strings and copies only the containers around them, so that comparing two of them is a
-comparison of pointers and no change of the caller's objects can be missed. A message whose leaves are not all strings is
-digested at every call, because Python holds `1`, `1.0` and `True` to be equal.
+comparison of pointers and no change of the caller's objects can be missed. A message whose leaves are not all strings
+is digested at every call, because Python holds `1`, `1.0` and `True` to be equal.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate, compress, count
+from math import isfinite
 from operator import ne
+from typing import Any
 
-from otel_context_ledger.canonical import canonical, digest, exact, flaw, normal, schema_form, tagged, wire
+from otel_context_ledger.canonical import canonical, digest, encode, exact, flaw, normal, schema_form, tagged, wire
 from otel_context_ledger.model import Request
 
-MARKERS = ("cache_control", "prompt_cache_breakpoint")
-_MARKER_BYTES = tuple(f'"{name}"'.encode() for name in MARKERS)
+MARKERS = frozenset({"cache_control", "prompt_cache_breakpoint"})
 MEMO_ENTRIES = 256
 MAX_NAME = 64
+MAX_PARTS_DEPTH = 8
+_CUT = object()
+_DEEP = "depth"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,8 @@ class Segment:
 @dataclass(frozen=True, slots=True)
 class Outline:
     """A request as segments. `digests`, `sizes` and `prefix` run along `messages`; `prefix[i]` covers everything up to
-    and including message `i`; `root` covers the header alone."""
+    and including message `i`; `root` covers the header alone. `loose` are messages with leaves that are no strings,
+    `carriers` those that bring tools of their own, `flaws` those that JSON has no form for, each with the reason."""
 
     header: tuple[Segment, ...]
     root: bytes
@@ -48,17 +53,26 @@ class Outline:
     sizes: list[int]
     prefix: list[bytes]
     loose: frozenset[int]
+    carriers: tuple[int, ...] = ()
     offset: int = 0
-    flaw: str | None = None
+    flaws: tuple[tuple[int, str], ...] = ()
+    header_size: int = field(init=False)
+    total: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Adds up, once, the bytes of the header and those of the whole."""
+        object.__setattr__(self, "header_size", sum(segment.size for segment in self.header))
+        object.__setattr__(self, "total", self.header_size + sum(self.sizes))
 
     @property
-    def header_size(self) -> int:
-        """Bytes of tools and system part."""
-        return sum(segment.size for segment in self.header)
+    def flaw(self) -> str | None:
+        """Why JSON has no form for a part of the request, or `None` when it has one for all of it."""
+        header = (segment.flaw for segment in self.header if segment.flaw)
+        return next(header, self.flaws[0][1] if self.flaws else None)
 
     def size(self, messages: int | None = None) -> int:
         """Bytes of the header and the first `messages` messages."""
-        return self.header_size + sum(self.sizes[:messages])
+        return self.total if messages is None else self.total - sum(self.sizes[messages:])
 
     def edges(self) -> list[int]:
         """Cumulated bytes after the header and after each message."""
@@ -109,18 +123,10 @@ def cut(request: Request, unrendered: frozenset[str], memo: Memo, previous: Outl
     for item in stamps.digests[start:]:
         link = digest(link + item)
         prefix.append(link)
-    found = stamps.flaw or next((segment.flaw for segment in header if segment.flaw), None)
     return Outline(
-        header,
-        root,
-        stamps.frozen,
-        stamps.digests,
-        stamps.sizes,
-        prefix,
-        frozenset(stamps.loose),
-        request.offset,
-        found,
-    )
+        header, root, stamps.frozen, stamps.digests, stamps.sizes, prefix, frozenset(stamps.loose),
+        tuple(stamps.carriers), request.offset, tuple(stamps.flaws.items()),
+    )  # fmt: skip
 
 
 def shared(messages: Sequence[object], previous: Outline, unrendered: frozenset[str]) -> int:
@@ -131,7 +137,7 @@ def shared(messages: Sequence[object], previous: Outline, unrendered: frozenset[
     at = 0
     while at < size:
         step = next(compress(count(at), map(ne, previous.messages[at:size], messages[at:size])), size)
-        if step == size or stamp(freeze(messages[step], []), unrendered, loose=True)[0] != previous.digests[step]:
+        if step == size or _stamped(messages[step], unrendered) != previous.digests[step]:
             return _first_loose_change(messages, previous, step, unrendered)
         at = step + 1
     return _first_loose_change(messages, previous, size, unrendered)
@@ -139,9 +145,15 @@ def shared(messages: Sequence[object], previous: Outline, unrendered: frozenset[
 
 def _first_loose_change(messages: Sequence[object], previous: Outline, end: int, unrendered: frozenset[str]) -> int:
     for at in sorted(previous.loose):
-        if at < end and stamp(freeze(messages[at], []), unrendered, loose=True)[0] != previous.digests[at]:
+        if at < end and _stamped(messages[at], unrendered) != previous.digests[at]:
             return at
     return end
+
+
+def _stamped(message: object, unrendered: frozenset[str]) -> bytes:
+    strange: list[object] = []
+    frozen = freeze(message, strange)
+    return stamp(frozen, unrendered, strange)[0]
 
 
 class _Stamps:
@@ -154,15 +166,20 @@ class _Stamps:
         self.digests = previous.digests[: self.kept] if previous is not None else []
         self.sizes = previous.sizes[: self.kept] if previous is not None else []
         self.loose = [at for at in previous.loose if at < self.kept] if previous is not None else []
-        self.flaw: str | None = None
+        self.carriers = [at for at in previous.carriers if at < self.kept] if previous is not None else []
+        before = dict(previous.flaws) if previous is not None else {}
+        self.flaws = {at: found for at, found in before.items() if at < self.kept}
         for at in range(self.kept, len(messages)):
             same = previous is not None and at < len(known) and at not in previous.loose and known[at] == messages[at]
             if previous is not None and same:
                 self._put(known[at], previous.digests[at], previous.sizes[at])
+                self.flaws |= {at: before[at]} if at in before else {}
             else:
                 self._add(at, messages[at], unrendered)
 
     def _put(self, frozen: object, stamped: bytes, size: int) -> None:
+        if type(frozen) is dict and "tools" in frozen:
+            self.carriers.append(len(self.frozen))
         self.frozen.append(frozen)
         self.digests.append(stamped)
         self.sizes.append(size)
@@ -172,9 +189,9 @@ class _Stamps:
         frozen = freeze(message, strange)
         if strange:
             self.loose.append(at)
-        stamped, size, whole = stamp(frozen, unrendered, loose=bool(strange))
-        if strange or not whole:
-            self.flaw = self.flaw or flaw(frozen)
+        stamped, size, whole = stamp(frozen, unrendered, strange)
+        if not whole and (found := _flaw(frozen, strange)):
+            self.flaws[at] = found
         self._put(frozen, stamped, size)
 
 
@@ -183,8 +200,8 @@ def freeze(value: object, strange: list[object]) -> object:
     try:
         return _freeze(value, strange)
     except RecursionError:
-        strange.append(None)
-        return tagged(value, set())
+        strange.append(_CUT)
+        return tagged(value)
 
 
 def _freeze(value: object, strange: list[object]) -> object:
@@ -192,27 +209,50 @@ def _freeze(value: object, strange: list[object]) -> object:
     if kind is str or value is None:
         return value
     if isinstance(value, dict):
-        return {key: _freeze(item, strange) for key, item in value.items()}
+        return {key: item if type(item) is str else _freeze(item, strange) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_freeze(item, strange) for item in value]
     strange.append(value)
     return value
 
 
-def stamp(message: object, unrendered: frozenset[str], *, loose: bool) -> tuple[bytes, int, bool]:
+def stamp(message: object, unrendered: frozenset[str], strange: Sequence[object]) -> tuple[bytes, int, bool]:
     """Digest and size of a message's canonical form without cache markers and members that are never rendered, and
-    whether JSON had a form for all of it."""
-    value = message
-    if unrendered and isinstance(message, dict):
-        value = {key: item for key, item in message.items() if key not in unrendered}
-    given = normal(value, set()) if loose else value
-    raw = exact(given)
-    whole = raw is not None
+    whether JSON had a form for all of it. `strange` are its leaves that are no strings."""
+    value = unmarked(message) if marked(message) else message
+    if unrendered and isinstance(value, dict):
+        value = {key: item for key, item in value.items() if key not in unrendered}
+    raw = exact(normal(value) if strange and any(type(leaf) is float for leaf in strange) else value)
+    whole = raw is not None and not (strange and _unsayable(strange))
     if raw is None:
         raw = canonical(value)
-    if any(marker in raw for marker in _MARKER_BYTES):
-        raw = canonical(unmarked(value))
     return digest(raw), len(raw), whole
+
+
+def _unsayable(strange: Sequence[object]) -> bool:
+    """Whether JSON has no form for one of these leaves, or the value was cut where it went too deep."""
+    return any(leaf is _CUT or (type(leaf) is float and not isfinite(leaf)) for leaf in strange)
+
+
+def _flaw(frozen: object, strange: Sequence[object]) -> str | None:
+    """The reason; an integer of any size has a form in JSON, although not in every encoder."""
+    return _DEEP if any(leaf is _CUT for leaf in strange) else flaw(frozen)
+
+
+def marked(value: object) -> bool:
+    """Whether there is a cache marker in a frozen value. Looking for its name in every mapping is faster than looking
+    through the value's bytes."""
+    try:
+        return _marked(value)
+    except RecursionError:
+        return False
+
+
+def _marked(value: Any) -> bool:
+    kind = type(value)
+    if kind is dict:
+        return not MARKERS.isdisjoint(value) or any(map(_marked, value.values()))
+    return kind is list and any(map(_marked, value))
 
 
 def unmarked(value: object) -> object:
@@ -225,12 +265,15 @@ def unmarked(value: object) -> object:
 
 
 def _header_segment(kind: str, index: int, value: object) -> Segment:
-    kept = unmarked(freeze(value, []))
-    found = flaw(kept)
+    strange: list[object] = []
+    frozen = freeze(value, strange)
+    kept = unmarked(frozen) if marked(frozen) else frozen
+    found = None if exact(kept) is not None and not _unsayable(strange) else _flaw(kept, strange)
     rendered: object = kept
     if kind == "tool":
         rendered = {"name": named(kept)} if named(kept).startswith("$") else schema_form(kept)
-    raw = canonical(rendered)
+    floats = any(type(leaf) is float for leaf in strange)
+    raw = canonical(rendered) if floats or found else encode(rendered)
     return Segment(kind, index, named(kept), len(raw), digest(raw), digest(wire(kept)), kept, found)
 
 
@@ -246,18 +289,20 @@ def named(value: object) -> str:
     return next((name[:MAX_NAME] for name in found if isinstance(name, str) and name), "object")
 
 
-def texts(value: object) -> str:
-    """The text of a system block or message, its parts joined."""
+def texts(value: object, depth: int = 0) -> str:
+    """The text of a system block or message, its parts joined; deeper than content parts lie there is none."""
     if isinstance(value, str):
         return value
+    if depth > MAX_PARTS_DEPTH:
+        return ""
     if isinstance(value, Mapping):
-        return texts(value.get("content", value.get("text", "")))
+        return texts(value.get("content", value.get("text", "")), depth + 1)
     if isinstance(value, (list, tuple)):
-        return "\n".join(texts(part) for part in value)
+        return "\n".join(texts(part, depth + 1) for part in value)
     return ""
 
 
-def inner_tools(messages: Sequence[object]) -> list[object]:
+def inner_tools(outline: Outline) -> list[object]:
     """Tools that messages carry themselves (Kimi loads tools on demand by a `system` message in mid-history)."""
-    carriers = (m for m in messages if isinstance(m, Mapping) and "tools" in m)
-    return [tool for carrier in carriers if isinstance(carrier["tools"], (list, tuple)) for tool in carrier["tools"]]
+    lists = (message["tools"] for at in outline.carriers if isinstance(message := outline.messages[at], dict))
+    return [tool for tools in lists if isinstance(tools, list) for tool in tools]

@@ -39,10 +39,12 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A trace that a request continues, and the last boundary that they share."""
+    """A trace that a request continues, the last boundary that they share, and the place of the request's first message
+    in what was sent."""
 
     trace: Trace
     shared: int
+    offset: int = 0
 
     @property
     def whole(self) -> bool:
@@ -58,7 +60,7 @@ class Found:
             if then.get(part) != now.get(part)
         ]
         if not self.whole:
-            where = Position("message", self.shared, kind="resume")
+            where = Position("message", self.shared + self.offset, kind="resume")
             differing.append(Cause("history_rewritten", ("resume",), where, ("locator",), "inferred"))
         return tuple(_without_shadows(differing))
 
@@ -91,11 +93,11 @@ class Traces:
         """The earlier call that a request continues: by a session that the program names, else by its prefix."""
         named = next((self._by_session[name] for name in names if name in self._by_session), None)
         if named is not None:
-            return Found(named, _shared(named, outline, export))
+            return Found(named, _shared(named, outline, export), outline.offset)
         for link in reversed(outline.prefix):
             trace = self._by_digest.get(_short(export(link)))
             if trace is not None:
-                return Found(trace, _shared(trace, outline, export))
+                return Found(trace, _shared(trace, outline, export), outline.offset)
         return None
 
 

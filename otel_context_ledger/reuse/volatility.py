@@ -7,39 +7,59 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_DATE = r"\d{4}[-/]\d{1,2}[-/]\d{1,2}|(?:mon|tues|wednes|thurs|fri|satur|sun)day,?\s+\w+\s+\d{1,2},?\s+\d{4}"
+_LONG_DATE = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day,?\s+\w+\s+\d{1,2},?\s+\d{4}"
+_DATE = rf"\d{{4}}[-/]\d{{1,2}}[-/]\d{{1,2}}|\d{{1,2}}/\d{{1,2}}/\d{{4}}|{_LONG_DATE}"
 _MONTHS = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _CLOCK = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?:\s*[ap]\.?m\.?)?"
 _ZONE = r"(?:\s*(?:Z\b|UTC|GMT)|[+-]\d{2}:?\d{2})?"
-_COUNTED = r"(?:turn|step|request|iteration|call|message|attempt|counter|seq|build|pid|port|round)"
-# In order: an earlier kind takes the span. Sources: cases CM01 to CM06, CM48.
+_CHANGED = r"(?-i:[MADRCU?!]{1,2})[ \t]+\S+(?:[ \t]+->[ \t]+\S+)?[ \t]*$"
+_STATE = rf"(?:\(?clean\)?|dirty|modified|nothing to commit[^\n]*|working tree clean|{_CHANGED})"
+# Words that number what goes on by themselves, and words that do so only beside a sign, an end or a total: "attempt 3"
+# counts, "attempt 3 times" is a rule.
+_COUNTING = r"(?:turn|step|iteration|counter|seq|sequence|pid)(?:\s+(?:number|no\.?))?[\s:=#]{1,3}\d+"
+_COUNTED = r"(?:request|call|message|attempt|build|port|round)(?:\s+(?:number|no\.?|id))?"
+_TOTAL = r"\s+\d+(?=\s*(?:$|[)\].,;]|of\s+\d|/\s*\d))"
+_NONCES = r"(?:nonce|cch|request_id|trace_id|session_id|salt|cache_bust(?:er)?)"
+# In order: an earlier kind takes the span. A mask hides a change of the rules from the policy hash, so it must name
+# what nobody writes a rule with: bare numbers, prices, versions and limits stay. Sources: cases CM01 to CM06, CM48.
 MASKS: tuple[tuple[str, str], ...] = (
     ("uuid", r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"),
     ("datetime", rf"(?:{_DATE})[T\s,]+(?:at\s+)?{_CLOCK}{_ZONE}"),
     ("date", rf"\b(?:{_DATE}|\d{{1,2}}\s+{_MONTHS}\s+\d{{4}}|{_MONTHS}\s+\d{{1,2}},?\s+\d{{4}})\b"),
-    ("time", rf"\b{_CLOCK}{_ZONE}"),
-    ("repo_status", r"^[ \t]*(?:git\s+)?status:[^\n]*(?:\n[ \t]*[MADRCU?!]{1,2}[ \t]+\S+[^\n]*)*"),
-    ("repo_status", r"^[ \t]?[MADRCU?!]{1,2}[ \t]+\S+[ \t]*\n?"),
-    ("repo_status", r"^[ \t]*(?:current\s+)?branch:[^\n]*"),
-    ("nonce", r"(?<==)(?=[0-9a-z]*\d)[0-9a-z]{4,}(?=;|\s|$)"),
+    ("time", rf"\b\d{{1,2}}:\d{{2}}:\d{{2}}(?:[.,]\d+)?(?:\s*[ap]\.?m\.?)?{_ZONE}"),
+    ("time", rf"\b(?:time|now|clock|updated)(?:\s+(?:is|now|at))?[\s:=]{{1,3}}{_CLOCK}{_ZONE}"),
+    ("repo_status", rf"^[ \t]*(?:git\s*)?status:[ \t]*(?:{_STATE})?[ \t]*$(?:\n[ \t]*{_CHANGED})*"),
+    ("repo_status", r"(?:^[ \t]?(?-i:[MADRCU?!]{1,2})[ \t]+(?=\S*[./])\S+[ \t]*$\n?)+"),
+    ("repo_status", r"^[ \t]*(?:current\s+)?branch:[ \t]*[\w./-]+[ \t]*$"),
+    ("repo_status", r"^[ \t]*recent commits:[ \t]*$(?:\n[ \t]*[0-9a-f]{7,40}\s[^\n]*)*"),
+    ("client_version", r"(?<=cc_version=)[\w.-]+"),
+    ("nonce", rf"\b{_NONCES}\s*[=:]\s*[\w-]{{4,}}"),
+    ("nonce", r"(?<==)(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{5,}(?=;|\s|$)"),
     ("nonce", r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{8,}\b"),
     ("epoch", r"\b1[5-9]\d{8}(?:\d{3})?(?:\.\d+)?\b"),
-    ("counter", rf"(?<=\b)(?:{_COUNTED})(?:\s+(?:number|no\.?|#))?[\s:=#]{{1,3}}\d+"),
+    ("counter", rf"\b{_COUNTING}(?![\d.]*\d)"),
+    ("counter", rf"\b{_COUNTED}(?:\s*[:=#]\s*\d+|{_TOTAL})(?![\d.]*\d)"),
     ("counter", r"\b\d[\d,]*(?=\s+(?:tokens?|seconds?|minutes?|turns?|steps?)\s+(?:left|remaining|used|elapsed))"),
     ("path", r"(?:/(?:home|tmp|var|private|Users|root|work|workspace|mnt|opt)(?:/[\w.@+-]+)+|[A-Z]:\\[\w.\\ -]+)"),
 )
 _GROUPS = tuple((f"k{n}", kind) for n, (kind, _) in enumerate(MASKS))
-_PATTERN = re.compile("|".join(f"(?P<k{n}>{mask})" for n, (_, mask) in enumerate(MASKS)), re.IGNORECASE | re.MULTILINE)
+# Where a mask can begin at all, so that most places are passed over without trying every one: half the time.
+_BEGIN = r"(?=\d|/|^|(?<==)|\b[a-w]|(?:mon|tue|wed|thu|fri|sat|sun)|[a-z]:\\)"
+_ANY = "|".join(f"(?P<k{n}>{mask})" for n, (_, mask) in enumerate(MASKS))
+_PATTERN = re.compile(f"{_BEGIN}(?:{_ANY})", re.IGNORECASE | re.MULTILINE)
 _KINDS = dict(_GROUPS)
+_CLOCKS = re.compile(_CLOCK, re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Volatile:
-    """A volatile difference: its kind, its grain (second, minute, day) and the first differing character."""
+    """A volatile difference: the kind of the first span that differs, its grain (second, minute, day), the first
+    differing character, and the kinds of the later spans that differ too."""
 
     kind: str
     grain: str | None
     offset: int
+    also: tuple[str, ...] = ()
 
 
 def mask(text: str) -> str:
@@ -51,22 +71,24 @@ def compare(old: str, new: str) -> Volatile | None:
     """The volatile difference between two texts, or `None` when they differ in more than volatile spans."""
     if old == new or mask(old) != mask(new):
         return None
-    offset = common(old, new)
-    for match in _PATTERN.finditer(new):
-        if match.end() > offset or match.end() == len(new):
-            kind = _KINDS[match.lastgroup or ""]
-            return Volatile(kind, _grain(kind, old, new, offset), offset)
-    return Volatile("unknown", None, offset)
+    spans = zip(_PATTERN.finditer(old), _PATTERN.finditer(new), strict=False)
+    moved = [(_KINDS[b.lastgroup or ""], b.group()) for a, b in spans if a.group() != b.group()]
+    if not moved:
+        return Volatile("unknown", None, common(old, new))
+    # A client's version moves with the client alone: whatever moves beside it moves more often and is named first.
+    kind, span = next((item for item in moved if item[0] != "client_version"), moved[0])
+    also = dict.fromkeys(other for other, _ in moved if other != kind)
+    return Volatile(kind, _grain(kind, span), common(old, new), tuple(also))
 
 
-def _grain(kind: str, old: str, new: str, offset: int) -> str | None:
-    """How often a clock moves, told from the number of colons of the clock that moved."""
+def _grain(kind: str, span: str) -> str | None:
+    """How often a clock moves, told from the number of its colons."""
     if kind == "date":
         return "day"
     if kind not in ("datetime", "time"):
         return None
-    spans = [m.group() for m in _PATTERN.finditer(new) if m.start() <= offset <= m.end()]
-    return "second" if spans and spans[0].count(":") >= 2 else "minute"
+    clock = _CLOCKS.search(span)
+    return "second" if clock and clock.group().count(":") >= 2 else "minute"
 
 
 def common(old: str, new: str) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from otel_context_ledger.model import Json, Request, Response
 from otel_context_ledger.surfaces.events import (
+    count,
     effort_of,
     in_band_effort,
     items,
@@ -16,6 +17,7 @@ from otel_context_ledger.surfaces.events import (
     pick,
     present,
     session_hint,
+    settings_of,
     text,
 )
 from otel_context_ledger.surfaces.usage import Table, paths, read
@@ -51,16 +53,16 @@ def read_request(body: Json) -> Request:
         system=[*blocks, *messages[:lead]],
         messages=messages[lead:],
         offset=lead,
-        settings=present(body, SETTINGS),
+        settings=settings_of(body, SETTINGS),
         sampling=present(body, SAMPLING),
         effort=effort or effort_of(body.get("thinking")),
         effort_in_band=in_band_effort(messages),
         conversation=session_hint(body) or _found(_SESSION, mapping(body.get("metadata")).get("user_id")),
-        retention=_retention(body, blocks, messages),
+        retention=_retention(body, (*tools, *blocks), messages),
         breakpoints=marks,
         diagnostics_asked=body.get("diagnostics") is not None,
         stream=bool(body.get("stream")),
-        client_version=_found(_VERSION, mapping(blocks[0]).get("text") if blocks else None),
+        client_version=_found(_VERSION, mapping(blocks[0]).get("text", blocks[0]) if blocks else None),
     )
 
 
@@ -69,7 +71,7 @@ def _found(pattern: re.Pattern[str], value: object) -> str | None:
     return match.group(1) if match else None
 
 
-def _retention(body: Json, blocks: list[object], messages: list[object]) -> str | None:
+def _retention(body: Json, blocks: tuple[object, ...], messages: list[object]) -> str | None:
     """The lifetime asked for by the last marker that names one."""
     last = [part for message in messages[-2:] for part in (message, *items(mapping(message).get("content")))]
     marks = [mapping(mapping(part).get("cache_control")) for part in (body, *blocks, *last)]
@@ -78,7 +80,7 @@ def _retention(body: Json, blocks: list[object], messages: list[object]) -> str 
 
 def read_response(body: Json, usage: Table = USAGE) -> Response:
     """A Messages answer, or the body that `fold` made of its events."""
-    content = [mapping(block) for block in items(body.get("content"))]
+    content = body.get("content")
     reason = text(body.get("stop_reason"))
     verdict, missed = _verdict(body)
     return Response(
@@ -86,7 +88,7 @@ def read_response(body: Json, usage: Table = USAGE) -> Response:
         response_id=text(body.get("id")),
         model=text(body.get("model")),
         finish_reasons=(reason,) if reason else (),
-        tool_calls=sum(block.get("type") == "tool_use" for block in content),
+        tool_calls=sum(mapping(b).get("type") == "tool_use" for b in content) if isinstance(content, list) else None,
         service_tier=text(mapping(body.get("usage")).get("service_tier")),
         verdict=verdict,
         verdict_tokens=missed,
@@ -94,15 +96,14 @@ def read_response(body: Json, usage: Table = USAGE) -> Response:
 
 
 def _verdict(body: Json) -> tuple[str | None, int | None]:
-    """The provider's reason; an object without one means that the comparison still runs (Anthropic cache diagnostics)."""
+    """The provider's reason; an object without one: the comparison still runs (Anthropic cache diagnostics)."""
     if body.get("diagnostics") is None:
         return None, None
-    reason = mapping(body["diagnostics"]).get("cache_miss_reason")
-    missed = mapping(reason).get("cache_missed_input_tokens") or mapping(body["diagnostics"]).get(
-        "cache_missed_input_tokens"
-    )
+    told = mapping(body["diagnostics"])
+    reason = told.get("cache_miss_reason")
+    counts = (count(mapping(place).get("cache_missed_input_tokens")) for place in (reason, told))
     named = text(reason) or text(mapping(reason).get("type")) or "pending"
-    return named, missed if isinstance(missed, int) else None
+    return named, next((n for n in counts if n is not None), None)
 
 
 def keep(event: object) -> bool:
@@ -113,25 +114,35 @@ def keep(event: object) -> bool:
     return kind in ("message_start", "message_delta")
 
 
+_CHANNELS = {
+    "text_delta": ("text", "text"),
+    "thinking_delta": ("thinking", "reasoning"),
+    "input_json_delta": ("partial_json", "tool"),
+}
+
+
 def channel(event: object) -> str | None:
-    """Which channel an event brings a token of."""
-    if pick(event, "type") != "content_block_delta":
-        return None
-    kind = pick(pick(event, "delta"), "type")
-    channels = {"text_delta": "text", "thinking_delta": "reasoning", "input_json_delta": "tool"}
-    return channels.get(kind) if isinstance(kind, str) else None
+    """Which channel an event brings a token of; a tool call begins with its name."""
+    if pick(event, "type") == "content_block_start":
+        return "tool" if pick(pick(event, "content_block"), "type") == "tool_use" else None
+    delta = pick(event, "delta")
+    kind = pick(delta, "type")
+    member, name = _CHANNELS.get(kind, ("", None)) if isinstance(kind, str) else ("", None)
+    return name if name and pick(delta, member) else None
 
 
 def fold(events: Iterable[Json]) -> Json:
-    """The kept events as the body of a plain answer. Later usage replaces earlier numbers, it never adds to them."""
+    """The kept events as the body of a plain answer. Later usage replaces earlier numbers, it never adds to them; the
+    output count of the first event is provisional, so a stream that broke off has none."""
     body: dict[str, object] = {"folded": True}
     usage: dict[str, object] = {}
     content: list[object] = []
-    for event in events:
-        start = mapping(event.get("message"))
-        for source in (start, mapping(event.get("delta")), event):
+    for event in map(mapping, events):
+        for source in (mapping(event.get("message")), mapping(event.get("delta")), event):
             body.update(present(source, ("id", "model", "stop_reason", "diagnostics")))
             usage.update({k: v for k, v in mapping(source.get("usage")).items() if v is not None})
+        if event.get("message"):
+            usage.pop("output_tokens", None)
         if event.get("content_block"):
             content.append(event["content_block"])
     return {**body, "content": content, "usage": usage or None}

@@ -1,4 +1,4 @@
-"""OpenAI-compatible servers as differences: where DeepSeek, OpenRouter, Gemini, vLLM and llama.cpp keep their counts."""
+"""OpenAI-compatible servers as differences: where DeepSeek, OpenRouter, Gemini, vLLM and llama.cpp keep counts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from otel_context_ledger.model import Json, Response
 from otel_context_ledger.surfaces import kimi, openai_chat
-from otel_context_ledger.surfaces.events import items, mapping
 from otel_context_ledger.surfaces.usage import Table, paths, read
 
 DEEPSEEK = replace(
@@ -24,9 +23,12 @@ GEMINI = Table(
 )
 ANY = replace(
     kimi.USAGE,
-    cache_read=(*DEEPSEEK.cache_read[:1], *kimi.USAGE.cache_read),
+    cache_read=(*DEEPSEEK.cache_read[:1], *kimi.USAGE.cache_read, *paths("cache_read_input_tokens")),
+    cache_write=(*kimi.USAGE.cache_write, *paths("prompt_tokens_details.created_cache_tokens")),
     cache_miss=DEEPSEEK.cache_miss,
 )
+# llama.cpp counts what it evaluated apart from what it had, in every answer and in a stream's last chunk.
+TIMINGS = Table(total=paths("prompt_n"), cache_read=paths("cache_n"), output=paths("predicted_n"), disjoint=True)
 
 
 def read_deepseek(body: Json) -> Response:
@@ -42,14 +44,9 @@ def read_gemini(body: Json) -> Response:
 
 def read_any(body: Json) -> Response:
     """An answer of a server that nobody named: every known place of a count is looked at; llama.cpp's `timings` stand
-    in when a stream was not asked for usage."""
-    timings = mapping(body.get("timings"))
-    if body.get("usage") is None and "cache_n" in timings and "prompt_n" in timings:
-        table = Table(total=paths("prompt_n"), cache_read=paths("cache_n"), output=paths("predicted_n"), disjoint=True)
-        answer = openai_chat.read_response({**body, "usage": None})
-        return replace(answer, usage=read(timings, table, "timings"))
-    if body.get("usage") is None and any(mapping(c).get("usage") for c in items(body.get("choices"))):
-        return kimi.read_response(body)
-    if body.get("usage") is None and body.get("choice_usage"):
-        return kimi.read_response(body)
-    return openai_chat.read_response(body, ANY)
+    in where the usage object says nothing of the cache."""
+    answer = kimi.read_response(body, ANY)
+    if answer.usage.cache_read is not None:
+        return answer
+    timed = read(body.get("timings"), TIMINGS, "timings")
+    return answer if timed.cache_read is None or timed.input is None else replace(answer, usage=timed)

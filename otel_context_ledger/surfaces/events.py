@@ -1,25 +1,43 @@
-"""How to look into a body or a stream event, whether it is plain JSON or an object of an SDK, without running its code."""
+"""How to look into a body or a stream event, plain JSON or an object of an SDK, without running its code."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
 
 MAX_DEPTH = 32
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+_EMPTY: Mapping[str, object] = {}
 
 
-def pick(thing: object, name: str) -> object:
-    """The member `name` of a mapping or of an object, or `None`."""
-    if isinstance(thing, Mapping):
+@lru_cache(maxsize=256)
+def _is_mapping(kind: type) -> bool:
+    """Asked for every member of every event: the answer of the abstract base class, remembered by type."""
+    return issubclass(kind, Mapping)
+
+
+def pick(thing: Any, name: str) -> object:
+    """The member `name` of a mapping or of an object, or `None`. Of a pydantic model it is read where the model keeps
+    it, because asking a model for what it lacks is slow."""
+    if _is_mapping(type(thing)):
         return thing.get(name)
-    return getattr(thing, name, None)
+    stored = getattr(thing, "__dict__", _EMPTY)
+    if name in stored:
+        return stored[name]
+    extra = getattr(thing, "__pydantic_extra__", _EMPTY)
+    if extra is _EMPTY:
+        return getattr(thing, name, None)
+    return extra.get(name) if extra else None
 
 
-def plain(thing: object, depth: int = 0) -> object:
+def plain(thing: Any, depth: int = 0) -> object:
     """An SDK object as JSON values, read from its stored fields: no serialiser, property or validator of the user's
     models is run. `parsed` (the user's own type) is left out."""
-    if thing is None or isinstance(thing, (str, int, float, bool)) or depth > MAX_DEPTH:
+    kind = type(thing)
+    if kind in _PLAIN or depth > MAX_DEPTH or isinstance(thing, (str, int, float)):
         return thing
-    if isinstance(thing, Mapping):
+    if _is_mapping(kind):
         return {str(key): plain(value, depth + 1) for key, value in thing.items()}
     if isinstance(thing, (list, tuple)):
         return [plain(item, depth + 1) for item in thing]
@@ -34,12 +52,17 @@ def items(value: object) -> Sequence[object]:
 
 def mapping(value: object) -> Mapping[str, object]:
     """A JSON object as it is, anything else as an empty one."""
-    return value if isinstance(value, Mapping) else {}
+    return value if type(value) is dict or isinstance(value, Mapping) else _EMPTY
 
 
 def text(value: object) -> str | None:
     """A non-empty string as it is, anything else as `None`."""
     return value if isinstance(value, str) and value else None
+
+
+def count(value: object) -> int | None:
+    """A number of tokens as it is, anything else (a truth value, a negative number) as `None`."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def present(body: Mapping[str, object], names: tuple[str, ...]) -> dict[str, object]:
@@ -64,8 +87,12 @@ def leading(messages: Sequence[object], roles: tuple[str, ...]) -> int:
 
 def marked(message: object) -> bool:
     """Whether a block, or one of its parts, carries a cache marker."""
-    parts = items(mapping(message).get("content"))
-    return any("cache_control" in mapping(p) or "prompt_cache_breakpoint" in mapping(p) for p in (message, *parts))
+    body = mapping(message)
+    return _bears(body) or any(_bears(mapping(part)) for part in items(body.get("content")))
+
+
+def _bears(body: Mapping[str, object]) -> bool:
+    return "cache_control" in body or "prompt_cache_breakpoint" in body
 
 
 def markers(tools: Sequence[object], system: Sequence[object], messages: Sequence[object]) -> dict[str, int]:
@@ -82,13 +109,23 @@ def in_band_effort(messages: Sequence[object]) -> str | None:
 
 
 def effort_of(thinking: object) -> str | None:
-    """An effort read from a `thinking` object: its effort, else its budget, else its type."""
+    """An effort read from a `thinking` or `reasoning` object: its effort, else its budget. Whether it thinks at all is
+    a setting, no effort."""
     body = mapping(thinking)
-    budget = body.get("budget_tokens")
-    named = text(body.get("effort"))
-    if named or not isinstance(budget, int):
-        return named or text(body.get("type"))
-    return f"budget:{budget}"
+    budgets = (n for name in _BUDGETS if (n := count(body.get(name))) is not None)
+    return text(body.get("effort")) or next((f"budget:{n}" for n in budgets), None)
+
+
+_BUDGETS = ("budget_tokens", "max_tokens")
+
+
+def settings_of(body: Mapping[str, object], names: tuple[str, ...]) -> dict[str, object]:
+    """The named settings that are there; of `thinking` only what is no effort, so that an effort is told once."""
+    found = present(body, names)
+    thinking = found.get("thinking")
+    if isinstance(thinking, Mapping):
+        found["thinking"] = {key: value for key, value in thinking.items() if key not in ("effort", *_BUDGETS)}
+    return found
 
 
 def session_hint(body: Mapping[str, object]) -> str | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 
@@ -66,9 +67,10 @@ Table = Mapping[str, object]
 
 
 def load(overrides: Table | None = None) -> Lore:
-    """The shipped facts under the user's `[facts.<surface>]` tables.
+    """The shipped facts under the user's `[facts.<surface>]` tables; of `windows` and `retentions` an override replaces
+    the entries that it names.
 
-    Raises `ValueError` naming the table and the value when an override has the wrong type.
+    Raises `ValueError` naming the table and the value when an override is no fact or cannot be its value.
     """
     shipped = tomllib.loads(resources.files(__package__).joinpath("facts.toml").read_text("utf-8"))
     given = dict(overrides or {})
@@ -85,10 +87,48 @@ def _table(value: object, name: str) -> Table:
     return value
 
 
-_KINDS: dict[str, type | tuple[type, ...]] = {
-    "provider": str, "price": str, "unit": str, "block": int, "minimum": int, "minimum_previous": bool,
-    "retention": (int, float), "write_lag": (int, float), "markers": bool, "retentions": dict, "windows": dict, "hosts": list,
-}  # fmt: skip
+def _text(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _texts(value: object) -> bool:
+    return isinstance(value, (list, tuple)) and all(map(_text, value))
+
+
+def _count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _positive(value: object) -> bool:
+    return _count(value) and value != 0
+
+
+def _seconds(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf
+
+
+def _table_of(fits: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, Mapping) and all(_text(key) and fits(item) for key, item in value.items())
+
+
+def _flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+_FORMS: Mapping[str, tuple[Callable[[object], bool], str]] = {
+    "provider": (_text, "a text"),
+    "price": (_text, "a text"),
+    "unit": (("usd", "quota").__contains__, "usd or quota"),
+    "hosts": (_texts, "a list of texts"),
+    "block": (_positive, "a whole number above 0"),
+    "minimum": (_count, "a whole number"),
+    "minimum_previous": (_flag, "true or false"),
+    "retention": (_seconds, "a number of seconds"),
+    "retentions": (_table_of(_seconds), "a table of seconds"),
+    "write_lag": (_seconds, "a number of seconds"),
+    "markers": (_flag, "true or false"),
+    "windows": (_table_of(_positive), "a table of whole numbers above 0"),
+}
 
 
 def _facts(name: str, shipped: Table, override: Table) -> Facts:
@@ -96,10 +136,23 @@ def _facts(name: str, shipped: Table, override: Table) -> Facts:
     table = stated if isinstance(stated, Mapping) else {}
     values: dict[str, object] = {key: fact["value"] for key, fact in table.items()}
     origins = {key: f"{fact['origin']} ({fact['date']})" for key, fact in table.items()}
-    values |= {key: value for key, value in shipped.items() if key != "facts"} | dict(override)
     for key, value in override.items():
-        if key not in _KINDS or not isinstance(value, _KINDS[key]):
-            raise ValueError(f"[facts.{name}] {key} = {value!r} is not a fact; known are {', '.join(sorted(_KINDS))}")
+        _check(name, key, value)
         origins[key] = "context-ledger.toml"
+    values |= {key: value for key, value in shipped.items() if key != "facts"}
+    values |= {key: _over(values.get(key), value) for key, value in override.items()}
     hosts = values.pop("hosts", ())
     return Facts(name, hosts=tuple(hosts) if isinstance(hosts, (list, tuple)) else (), origins=origins, **values)  # type: ignore[arg-type]
+
+
+def _over(shipped: object, given: object) -> object:
+    """An override in the place of a value; of a table it replaces the entries that it names."""
+    return {**shipped, **given} if isinstance(shipped, Mapping) and isinstance(given, Mapping) else given
+
+
+def _check(name: str, key: str, value: object) -> None:
+    if key not in _FORMS:
+        raise ValueError(f"[facts.{name}] {key} = {value!r} is not a fact; known are {', '.join(sorted(_FORMS))}")
+    fits, form = _FORMS[key]
+    if not fits(value):
+        raise ValueError(f"[facts.{name}] {key} = {value!r} is not {form}")

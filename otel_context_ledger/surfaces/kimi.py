@@ -8,7 +8,7 @@ from dataclasses import replace
 from otel_context_ledger.model import Json, Response
 from otel_context_ledger.surfaces import openai_chat
 from otel_context_ledger.surfaces.events import items, mapping
-from otel_context_ledger.surfaces.usage import paths
+from otel_context_ledger.surfaces.usage import Table, paths
 
 USAGE = replace(
     openai_chat.USAGE,
@@ -17,10 +17,10 @@ USAGE = replace(
 )
 
 
-def read_response(body: Json) -> Response:
+def read_response(body: Json, usage: Table = USAGE) -> Response:
     """A Chat Completions answer whose usage may sit in its first choice when the stream was not asked for it."""
     inner = body.get("choice_usage") or next((mapping(c).get("usage") for c in items(body.get("choices"))), None)
-    if body.get("usage") is None and isinstance(inner, Mapping):
-        read = openai_chat.read_response({**body, "usage": inner}, USAGE)
-        return replace(read, usage=replace(read.usage, source="choice"))
-    return openai_chat.read_response(body, USAGE)
+    if body.get("usage") or not isinstance(inner, Mapping):
+        return openai_chat.read_response(body, usage)
+    read = openai_chat.read_response({**body, "usage": inner}, usage)
+    return replace(read, usage=replace(read.usage, source="choice"))

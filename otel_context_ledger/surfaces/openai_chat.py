@@ -16,6 +16,7 @@ from otel_context_ledger.surfaces.events import (
     present,
     retention_of,
     session_hint,
+    settings_of,
     text,
 )
 from otel_context_ledger.surfaces.usage import Table, paths, read
@@ -40,7 +41,10 @@ _CHANNELS = (
     ("reasoning", "reasoning"),
     ("tool_calls", "tool"),
 )
-_BODY = ("id", "model", "usage", "service_tier", "system_fingerprint", "provider", "timings")
+_BODY = (
+    "id", "model", "usage", "service_tier", "system_fingerprint", "provider", "timings", "usage_metadata",
+    "usageMetadata",
+)  # fmt: skip
 
 
 def read_request(body: Json) -> Request:
@@ -49,14 +53,14 @@ def read_request(body: Json) -> Request:
     tools = items(body.get("tools"))
     lead = leading(messages, ("system", "developer"))
     limit = body.get("max_completion_tokens") or body.get("max_tokens")
-    effort = text(body.get("reasoning_effort")) or text(mapping(body.get("reasoning")).get("effort"))
+    effort = text(body.get("reasoning_effort")) or effort_of(body.get("reasoning"))
     return Request(
         model=text(body.get("model")),
         tools=tools,
         system=messages[:lead],
         messages=messages[lead:],
         offset=lead,
-        settings=present(body, SETTINGS),
+        settings=settings_of(body, SETTINGS),
         sampling={**present(body, SAMPLING), **({"max_tokens": limit} if limit else {})},
         effort=effort or effort_of(body.get("thinking")),
         effort_in_band=in_band_effort(messages),
@@ -96,7 +100,7 @@ def keep(chunk: object) -> bool:
     if pick(choice, "finish_reason") is not None or pick(choice, "usage") is not None:
         return True
     calls = pick(pick(choice, "delta"), "tool_calls")
-    return bool(calls) and isinstance(calls, (list, tuple)) and pick(calls[0], "id") is not None
+    return isinstance(calls, (list, tuple)) and any(pick(call, "id") for call in calls)
 
 
 def channel(chunk: object) -> str | None:
@@ -112,23 +116,25 @@ def fold(chunks: Iterable[Json]) -> Json:
     """The kept chunks of a stream as the body of a plain answer. Usage counts are cumulative: the last report wins."""
     body: dict[str, object] = {"folded": True}
     reasons: dict[int, object] = {}
-    calls: dict[int, list[object]] = {}
-    for chunk in chunks:
-        body.update(present(chunk, _BODY))
+    calls: dict[int, dict[object, object]] = {}
+    for chunk in map(mapping, chunks):
+        body.update({name: value for name in _BODY if (value := chunk.get(name))})
         for choice in map(mapping, items(chunk.get("choices"))):
             _fold_choice(choice, reasons, calls)
             if isinstance(choice.get("usage"), Mapping):
                 body["choice_usage"] = choice["usage"]
     found = sorted(reasons.keys() | calls.keys())
     body["choices"] = [
-        {"index": n, "finish_reason": reasons.get(n), "message": {"tool_calls": calls.get(n, [])}} for n in found
+        {"index": n, "finish_reason": reasons.get(n), "message": {"tool_calls": list(calls.get(n, {}).values())}}
+        for n in found
     ]
     return body
 
 
-def _fold_choice(choice: Json, reasons: dict[int, object], calls: dict[int, list[object]]) -> None:
+def _fold_choice(choice: Json, reasons: dict[int, object], calls: dict[int, dict[object, object]]) -> None:
     index = choice.get("index")
     at = index if isinstance(index, int) else 0
     reasons[at] = choice.get("finish_reason") or reasons.get(at)
-    started = [call for call in items(mapping(choice.get("delta")).get("tool_calls")) if mapping(call).get("id")]
-    calls.setdefault(at, []).extend(started)
+    # Some servers repeat the id in every chunk of a call, others give all calls the same index.
+    parts = items(mapping(choice.get("delta")).get("tool_calls"))
+    calls.setdefault(at, {}).update({called: part for part in parts if (called := text(mapping(part).get("id")))})

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from otel_context_ledger.model import Json, Request, Response
 from otel_context_ledger.surfaces.events import (
+    count,
+    effort_of,
     in_band_effort,
     items,
     leading,
@@ -15,6 +17,7 @@ from otel_context_ledger.surfaces.events import (
     present,
     retention_of,
     session_hint,
+    settings_of,
     text,
 )
 from otel_context_ledger.surfaces.usage import Table, paths, read
@@ -30,7 +33,8 @@ USAGE = Table(
     cost=paths("cost"),
 )
 _CALLS = ("function_call", "custom_tool_call", "mcp_call", "local_shell_call", "computer_call")
-_ENDS = ("response.completed", "response.incomplete", "response.failed")
+_ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
+_UNFINISHED = ("queued", "in_progress")
 
 
 def read_request(body: Json) -> Request:
@@ -40,16 +44,16 @@ def read_request(body: Json) -> Request:
     tools = items(body.get("tools"))
     lead = leading(messages, ("system", "developer"))
     instructions = [body["instructions"]] if text(body.get("instructions")) else []
-    reasoning, limit = mapping(body.get("reasoning")), body.get("max_output_tokens")
+    limit = body.get("max_output_tokens")
     return Request(
         model=text(body.get("model")),
         tools=tools,
         system=[*instructions, *messages[:lead]],
         messages=messages[lead:],
         offset=lead,
-        settings=present(body, SETTINGS),
+        settings=settings_of(body, SETTINGS),
         sampling={**present(body, SAMPLING), **({"max_tokens": limit} if limit else {})},
-        effort=text(reasoning.get("effort")),
+        effort=effort_of(body.get("reasoning")),
         effort_in_band=in_band_effort(messages),
         cache_key=text(body.get("prompt_cache_key")),
         conversation=session_hint(body),
@@ -63,28 +67,33 @@ def read_request(body: Json) -> Request:
 
 def read_response(body: Json, usage: Table = USAGE) -> Response:
     """A Responses answer, or the last response that its events carried."""
-    output = [mapping(item) for item in items(body.get("output"))]
+    output = body.get("output")
     verdict, missed = _verdict(body.get("prompt_cache_diagnostics"))
+    running = body.get("status") in _UNFINISHED
     status = text(mapping(body.get("incomplete_details")).get("reason")) or text(body.get("status"))
+    calls = None if running or not isinstance(output, (list, tuple)) else _calls(output)
     return Response(
         usage=read(body.get("usage"), usage, "event" if body.get("folded") else "response"),
         response_id=text(body.get("id")),
         model=text(body.get("model")),
-        finish_reasons=(status,) if status else (),
-        tool_calls=sum(item.get("type") in _CALLS for item in output),
+        finish_reasons=(status,) if status and not running else (),
+        tool_calls=calls,
         service_tier=text(body.get("service_tier")),
         verdict=verdict,
         verdict_tokens=missed,
     )
 
 
+def _calls(output: Iterable[object]) -> int:
+    return sum(mapping(item).get("type") in _CALLS for item in output)
+
+
 def _verdict(diagnostics: object) -> tuple[str | None, int | None]:
     """The provider's own word: a miss reason, or `cache_hit`, `comparison_response_not_found`, `unavailable`
     (openai SDK 3.57 types)."""
     body = mapping(diagnostics)
-    missed = body.get("cache_missed_tokens")
     named = text(body.get("reason")) or text(body.get("type")) or ("pending" if body else None)
-    return named, missed if isinstance(missed, int) else None
+    return named, count(body.get("cache_missed_tokens"))
 
 
 def keep(event: object) -> bool:
@@ -98,14 +107,15 @@ def channel(event: object) -> str | None:
     kind = pick(event, "type")
     if not isinstance(kind, str) or not kind.endswith(".delta") or not pick(event, "delta"):
         return None
-    if "reasoning" in kind:
-        return "reasoning"
-    return "text" if "output_text" in kind or "refusal" in kind else "tool"
+    return next((channel for word, channel in _CHANNELS if word in kind), "tool")
+
+
+_CHANNELS = (("reasoning", "reasoning"), ("output_text", "text"), ("refusal", "text"), ("audio", "text"))
 
 
 def fold(events: Iterable[Json]) -> Json:
     """The last response that the events carried: earlier ones may hold provisional diagnostics."""
     body: Json = {}
-    for event in events:
+    for event in map(mapping, events):
         body = mapping(event.get("response")) or body
     return {**body, "folded": True}

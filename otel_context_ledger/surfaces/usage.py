@@ -4,16 +4,20 @@ What the numbers mean (does the input count include cached tokens?) is a propert
 numbers. `read + write > input` under an inclusive dialect proves that the report is broken or disjoint: it is flagged
 and, since no other reading adds up, counted as disjoint. A disjoint report whose input equals read + write on the nose
 repeats its parts: it is flagged and counted as inclusive.
+
+Flags say what is odd, with the numbers that contradict each other, the used one first: `cached_tokens_conflict(10,12)`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from otel_context_ledger.model import Json, Usage
 
 Path = tuple[str, ...]
+# What fits a double exactly; no prompt is longer, and views of an entry can write it down.
+MAX_AMOUNT = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,14 @@ class Table:
     grand_total: tuple[Path, ...] = ()
     cost: tuple[Path, ...] = ()
     disjoint: bool = False
+
+    def counts(self) -> Iterator[Path]:
+        """Every place of a token count."""
+        for places in (
+            self.total, self.cache_read, self.cache_write, self.write_5m, self.write_1h, self.cache_miss, self.output,
+            self.reasoning, self.tool_input, self.grand_total,
+        ):  # fmt: skip
+            yield from places
 
 
 def paths(*dotted: str) -> tuple[Path, ...]:
@@ -52,55 +64,53 @@ class _Counts:
 def read(usage: object, table: Table, source: str = "response") -> Usage:
     """A provider's usage object in exclusive classes; anything that is no object is `missing`."""
     if not isinstance(usage, Mapping):
-        return Usage()
-    flags = list(_flags(usage, table))
-    counts = _counts(usage, table)
-    total, more = _with_tools(usage, table, counts.total)
+        return Usage() if usage is None else Usage(flags=("usage_unreadable",))
+    flags = [*_conflicts(usage, table), *_impossible(usage, table)]
+    counts, torn = _counts(usage, table)
+    total, ambiguous = _with_tools(usage, table, counts.total)
     base = Usage(
         output=_first(usage, table.output),
         reasoning=_first(usage, table.reasoning),
         write_5m=counts.write_5m,
         write_1h=counts.write_1h,
         source=source,
-        provider_cost=_amount(usage, table.cost),
+        provider_cost=next((cost for path in table.cost if (cost := _amount(_at(usage, path))) is not None), None),
     )
-    return _classes(base, replace(counts, total=total), table.disjoint, [*flags, *more])
+    return _classes(base, replace(counts, total=total), table.disjoint, [*flags, *torn, *ambiguous])
 
 
-def _counts(usage: Json, table: Table) -> _Counts:
-    write_5m, write_1h = _first(usage, table.write_5m), _first(usage, table.write_1h)
+def _counts(usage: Json, table: Table) -> tuple[_Counts, list[str]]:
+    """The counts, and what is odd about the writes: lifetimes that do not make up the whole say nothing."""
     write = _first(usage, table.cache_write)
-    if write is None and (write_5m is not None or write_1h is not None):
-        write = (write_5m or 0) + (write_1h or 0)
-    return _Counts(
-        _first(usage, table.total),
-        _first(usage, table.cache_read),
-        write,
-        write_5m,
-        write_1h,
-        _first(usage, table.cache_miss),
-    )
+    parts = _first(usage, table.write_5m), _first(usage, table.write_1h)
+    known = [part for part in parts if part is not None]
+    flags = []
+    if write is None and known:
+        write = sum(known)
+    elif write is not None and (sum(known) > write or (len(known) == len(parts) and sum(known) != write)):
+        flags, parts = [f"cache_write_tokens_conflict({write},{sum(known)})"], (None, None)
+    total, cached = _first(usage, table.total), _first(usage, table.cache_read)
+    return _Counts(total, cached, write, *parts, _first(usage, table.cache_miss)), flags
 
 
 def _classes(base: Usage, counts: _Counts, disjoint: bool, flags: list[str]) -> Usage:
-    total, read_, write = counts.total, counts.read, counts.write
-    if total is None and read_ is not None and counts.miss is not None:
-        total = read_ + counts.miss
+    total, cached, write = counts.total, counts.read, counts.write
+    if total is None and cached is not None and counts.miss is not None:
+        total = cached + counts.miss
     if total is None:
-        return replace(base, flags=(*flags, "input_missing"))
-    if read_ is None and write is None:
-        return replace(base, unreported=total, flags=tuple(flags))
-    parts = (read_ or 0) + (write or 0)
-    if disjoint and read_ and write and total == parts:
+        source = base.source if base.output is not None else "missing"
+        return replace(base, source=source, flags=(*flags, "input_missing"))
+    parts = (cached or 0) + (write or 0)
+    if disjoint and cached and write and total == parts:
         disjoint, flags = False, [*flags, "suspicious_equality"]
     elif not disjoint and parts > total:
         disjoint, flags = True, [*flags, "cache_exceeds_input"]
     rest = total if disjoint else total - parts
-    if counts.miss is not None and read_ is not None and counts.miss + read_ != total:
-        flags = [*flags, "miss_conflict"]
-    if read_ is None:
+    if counts.miss is not None and cached is not None and counts.miss + cached != total:
+        flags = [*flags, f"miss_conflict({total - cached},{counts.miss})"]
+    if cached is None:
         return replace(base, unreported=rest, cache_write=write, flags=tuple(flags))
-    return replace(base, uncached=rest, cache_read=read_, cache_write=write, flags=tuple(flags))
+    return replace(base, uncached=rest, cache_read=cached, cache_write=write, flags=tuple(flags))
 
 
 def _with_tools(usage: Json, table: Table, total: int | None) -> tuple[int | None, list[str]]:
@@ -116,40 +126,37 @@ def _with_tools(usage: Json, table: Table, total: int | None) -> tuple[int | Non
     return total, ["ambiguous_total"]
 
 
-def _flags(usage: Json, table: Table) -> Iterator[str]:
-    """Spellings of one class that are both present and differ, and numbers that cannot be."""
-    for name, options in (("cached_tokens", table.cache_read), ("cache_write_tokens", table.cache_write)):
-        if len({n for path in options if (n := _number(usage, path)) is not None}) > 1:
-            yield f"{name}_conflict"
-    every: list[tuple[Path, ...]] = [table.total, table.cache_read, table.cache_write, table.output, table.reasoning]
-    if any(_impossible(_at(usage, path)) for options in every for path in options):
+def _conflicts(usage: Json, table: Table) -> Iterator[str]:
+    """Spellings of one class that are both present and differ."""
+    for name, places in (("cached_tokens", table.cache_read), ("cache_write_tokens", table.cache_write)):
+        given = list(dict.fromkeys(n for path in places if (n := _number(_at(usage, path))) is not None))
+        if len(given) > 1:
+            yield f"{name}_conflict({','.join(map(str, given))})"
+
+
+def _impossible(usage: Json, table: Table) -> Iterator[str]:
+    """Whether a place of a number holds something that is none."""
+    counts = (value for path in table.counts() if (value := _at(usage, path)) is not None and _number(value) is None)
+    costs = (value for path in table.cost if (value := _at(usage, path)) is not None and _amount(value) is None)
+    if any(True for values in (counts, costs) for _ in values):
         yield "impossible_number"
 
 
-def _impossible(value: object) -> bool:
-    if value is None:
-        return False
-    return isinstance(value, (bool, str, list, Mapping)) or not _whole(value)
+def _first(usage: Json, places: tuple[Path, ...]) -> int | None:
+    return next((n for path in places if (n := _number(_at(usage, path))) is not None), None)
 
 
-def _whole(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0 and value == value // 1
+def _number(value: object) -> int | None:
+    """A count; a float counts if it is whole (some gateways write them)."""
+    amount = _amount(value)
+    return int(amount) if amount is not None and amount == int(amount) else None
 
 
-def _first(usage: Json, options: tuple[Path, ...]) -> int | None:
-    return next((n for path in options if (n := _number(usage, path)) is not None), None)
-
-
-def _number(usage: Json, path: Path) -> int | None:
-    value = _at(usage, path)
-    return int(value) if isinstance(value, (int, float)) and _whole(value) else None
-
-
-def _amount(usage: Json, options: tuple[Path, ...]) -> float | None:
-    found: Callable[[Path], object] = lambda path: _at(usage, path)  # noqa: E731
-    return next(
-        (float(v) for v in map(found, options) if isinstance(v, (int, float)) and not isinstance(v, bool)), None
-    )
+def _amount(value: object) -> float | None:
+    """A number that can be an amount: not negative, not beyond all prompts and prices, no truth value."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return value if 0 <= value <= MAX_AMOUNT else None
 
 
 def _at(usage: object, path: Path) -> object:

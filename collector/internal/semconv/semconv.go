@@ -127,6 +127,7 @@ const (
 	ContextLedgerLedgerError                    = "context_ledger.ledger_error"
 	ContextLedgerTruncated                      = "context_ledger.truncated"
 	ContextLedgerCountedBy                      = "context_ledger.counted_by"
+	ContextLedgerDigestScheme                   = "context_ledger.digest_scheme"
 	ContextLedgerStage                          = "context_ledger.stage"
 
 	GenAIOperationName              = "gen_ai.operation.name"
