@@ -180,6 +180,12 @@ def written(raw: bytes, key: bytes | None = None) -> str:
     return f"b2k:{hashlib.blake2b(raw, digest_size=16, key=key).hexdigest()}"
 
 
+def scheme(key: bytes | None = None) -> str:
+    """How digests are exported: `xxh3`, or `b2k:` and a mark of the key, which tells two keys apart and neither of
+    them."""
+    return "xxh3" if key is None else written(digest(b"scheme"), key)[:12]
+
+
 def digest_of(*parts: object) -> bytes:
     """The digest of a list of JSON values."""
     return digest(canonical(list(parts)))

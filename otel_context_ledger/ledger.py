@@ -11,6 +11,7 @@ from functools import partial
 from threading import Lock
 
 from otel_context_ledger import model as m
+from otel_context_ledger.canonical import digest, scheme
 from otel_context_ledger.canonical import written as exported
 from otel_context_ledger.cost import Card, Prices, price
 from otel_context_ledger.reuse import attribution, locator
@@ -18,7 +19,7 @@ from otel_context_ledger.reuse.attribution import Case, Judgement, Rules
 from otel_context_ledger.reuse.identity import Identity, Policies, identify
 from otel_context_ledger.reuse.lineage import Anchor, Arrival, Head, Lineage, Link
 from otel_context_ledger.reuse.observed import Observations
-from otel_context_ledger.reuse.segments import Outline, texts
+from otel_context_ledger.reuse.segments import Outline, named, texts
 from otel_context_ledger.reuse.traces import Found, Traces
 from otel_context_ledger.surfaces import Surface
 from otel_context_ledger.surfaces.facts import Lore
@@ -71,6 +72,7 @@ class Ledger:
         self._lineage = Lineage(bounds.sessions, bounds.bytes, lore.forms.summary_openings)
         self._policies, self._observed, self._traces = Policies(), Observations(), Traces()
         self._export = partial(exported, key=digest_key)
+        self._scheme = scheme(digest_key)
         self._lock = Lock()
 
     @property
@@ -83,8 +85,9 @@ class Ledger:
         self._lock = Lock()
 
     def restore(self, lines: Iterable[Mapping[str, object]]) -> None:
-        """Lets the calls of earlier processes be continued, from their ledger lines, oldest first."""
-        self._traces = Traces(lines)
+        """Lets the calls of earlier processes be continued, from their ledger lines, oldest first. Lines whose digests
+        were made in another way tell nothing."""
+        self._traces = Traces(lines, self._scheme)
 
     def open(self, surface: Surface, endpoint: str, request: m.Request, around: m.Surroundings) -> Draft:
         """The draft of a call that is about to be made."""
@@ -243,7 +246,11 @@ class Ledger:
         around = draft.around
         found = flaw or draft.outline.flaw
         own = m.SelfGroup(
-            around.entry_id, around.now, self._version, f"unencodable:{found}" if found and not flaw else found
+            around.entry_id,
+            around.now,
+            self._version,
+            f"unencodable:{found}" if found and not flaw else found,
+            digest_scheme=self._scheme,
         )
         names = m.TaskGroup(
             around.task,
@@ -299,7 +306,7 @@ class Ledger:
         rows = [(s.kind, s.name, s.size, self._export(s.digest)) for s in header]
         ends = range(shared, len(outline.messages))
         rows += [
-            ("message", outline.message(at).name, outline.sizes[at], self._export(outline.digests[at]))
+            ("message", named(outline.messages[at]), outline.sizes[at], self._export(outline.digests[at]))
             for at in ends[:MAX_TRAIL]
         ]
         return m.Trail(head.entry_id if head and same_header else None, keep, tuple(rows))
@@ -325,8 +332,6 @@ class _Verdict:
 def _names(request: m.Request, around: m.Surroundings, export: partial[str]) -> list[tuple[str, str]]:
     """The sessions that the program or the request names, the most explicit first. A cache key may hold anything, so
     its digest stands for it."""
-    from otel_context_ledger.canonical import digest
-
     key = f"key-{export(digest(request.cache_key.encode())).split(':')[1][:16]}" if request.cache_key else None
     given = (
         (around.session, "explicit"), (around.conversation, "conversation_id"),
@@ -440,11 +445,17 @@ def _outcome(draft: Draft, usage: m.Usage, case: Case, cause: m.Cause | None) ->
     return "partial" if cause is not None else "hit"
 
 
+def _report(draft: Draft, usage: m.Usage) -> str:
+    if usage.cache_read is not None:
+        return "reported"
+    return "not_reported" if draft.surface.facts.caches else "unsupported"
+
+
 def _cache(draft: Draft, response: m.Response, ending: m.Ending, verdict: _Verdict) -> m.CacheGroup:
     usage, case, causes, cause = response.usage, verdict.case, verdict.judgement.causes, verdict.cause
     asked = draft.request.diagnostics_asked or response.verdict is not None
     return m.CacheGroup(
-        cache_report="reported" if usage.cache_read is not None else "not_reported",
+        cache_report=_report(draft, usage),
         input_tokens=usage.input,
         cached_tokens=usage.cache_read,
         cache_write_tokens=usage.cache_write,
@@ -463,7 +474,7 @@ def _cache(draft: Draft, response: m.Response, ending: m.Ending, verdict: _Verdi
         miss_position=cause.position if cause else None,
         idle_seconds=case.idle,
         retention_seconds=draft.rules.lifetime,
-        provider_verdict=response.verdict or ("pending" if asked else "not_requested"),
+        provider_verdict=response.verdict or ("no_divergence" if asked else "not_requested"),
         verdict_conflict=verdict.judgement.conflict,
     )
 

@@ -479,7 +479,7 @@ def test_explain_a_providers_verdict(run: Run, verdict: str, conflict: bool | No
     [
         (
             {"cost": m.CostAmount(0.5, "USD", "provider", "usd", 0.4)},
-            "$0.5000 (as the provider states; list prices give $0.4900).",
+            "$0.5000 (as the provider states; list prices give $0.4000).",
         ),
         ({"cost": m.CostAmount(unit="quota")}, "counts against the plan's quota; no dollars."),
         (

@@ -27,7 +27,7 @@ class Sdk:
     before: tuple[int, ...]
 
 
-SDKS = (Sdk("openai", (1, 26), (4,)), Sdk("anthropic", (0, 40), (3,)))
+SDKS = (Sdk("openai", (1, 26), (4,)), Sdk("anthropic", (0, 49), (3,)))
 # Other instrumentations of model calls, and the SDK whose calls they make spans of.
 PEERS = {
     "opentelemetry-instrumentation-genai-openai": "openai",

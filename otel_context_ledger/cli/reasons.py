@@ -159,9 +159,17 @@ DETAILED: dict[tuple[str, str], Reason] = {
         "A message was sent with the same meaning but other bytes, such as a tool call's arguments encoded anew.",
         "Send the strings back as they were received.",
     ),
-    ("history_rewritten", "rewound"): Reason(
-        "The end of the history was taken back, and the call goes on from an earlier place.",
-        "Nothing: what stands before that place was still reusable.",
+    ("history_rewritten", "fork_wake"): Reason(
+        "A fork that had finished its turn was called again, and its history was not read from the cache.",
+        "Start a new fork from the parent instead of waking an old one.",
+    ),
+    ("policy_changed", "fork_lineage_lost"): Reason(
+        "A fork inherited the history but has another system text, so nothing of the parent could be reused.",
+        "Give the fork the parent's system text and tools, and put its role into its first message.",
+    ),
+    ("provider_unexplained", "hit_plateau"): Reason(
+        "Nothing changed, and the hit stays at the same count call after call.",
+        "Look at what stands at that many tokens: the provider may render it anew at each call.",
     ),
 }
 CONFIDENCE = {"observed": "seen in what was sent or reported", "inferred": "the likeliest of what is possible"}

@@ -125,10 +125,10 @@ def interpolate(anchors: tuple[Anchor, ...], size: int, outline: Outline) -> int
     above = min((a for a in anchors if a.size >= size), key=lambda a: a.size, default=None)
     if above is None or above.size == below.size:
         return below.tokens
-    share = (size - below.size) / (above.size - below.size)
+    tokens, share = above.tokens - below.tokens, (size - below.size) / (above.size - below.size)
     if above.size - below.size <= weight.MAX_STRETCH and not weight.estimated(anchors):
-        share = weight.share(outline, below.size, above.size, size)
-    return below.tokens + int(share * (above.tokens - below.tokens))
+        share = weight.share(outline, below.size, above.size, size, tokens)
+    return below.tokens + int(share * tokens)
 
 
 @dataclass(frozen=True, slots=True)

@@ -249,10 +249,16 @@ def marked(value: object) -> bool:
 
 
 def _marked(value: Any) -> bool:
-    kind = type(value)
-    if kind is dict:
-        return not MARKERS.isdisjoint(value) or any(map(_marked, value.values()))
-    return kind is list and any(map(_marked, value))
+    if type(value) is dict:
+        if not MARKERS.isdisjoint(value):
+            return True
+        value = value.values()
+    elif type(value) is not list:
+        return False
+    for part in value:
+        if type(part) is not str and _marked(part):
+            return True
+    return False
 
 
 def unmarked(value: object) -> object:

@@ -75,12 +75,12 @@ def _without_shadows(found: Sequence[Cause]) -> Iterable[Cause]:
 class Traces:
     """The earlier calls by session and by the digest of their last boundaries."""
 
-    def __init__(self, lines: Iterable[Mapping[str, object]] = ()) -> None:
+    def __init__(self, lines: Iterable[Mapping[str, object]] = (), scheme: str = "xxh3") -> None:
         self._by_session: dict[str, Trace] = {}
         self._by_digest: dict[str, Trace] = {}
         for line in lines:
             trace = read(line)
-            if trace is not None:
+            if trace is not None and trace.fields.get("digest_scheme", scheme) == scheme:
                 self._by_session[trace.session] = trace
                 self._by_digest |= {
                     digest: trace for at, (_, digest) in trace.boundaries.items() if at >= trace.end - 1

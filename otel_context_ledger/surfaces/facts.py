@@ -29,6 +29,7 @@ class Facts:
     retention: float | None = None
     write_lag: float = 5.0
     markers: bool = False
+    caches: bool = True
     retentions: Mapping[str, float] = field(default_factory=dict)
     windows: Mapping[str, int] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
@@ -127,6 +128,7 @@ _FORMS: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "retentions": (_table_of(_seconds), "a table of seconds"),
     "write_lag": (_seconds, "a number of seconds"),
     "markers": (_flag, "true or false"),
+    "caches": (_flag, "true or false"),
     "windows": (_table_of(_positive), "a table of whole numbers above 0"),
 }
 
