@@ -38,7 +38,7 @@ def call(ledger: Ledger, at: float, messages: list[Any], cached: int) -> Mapping
     ("key", "cause"), [(b"one", "provider_unexplained"), (b"two", "cold_start"), (None, "cold_start")]
 )
 def test_digests_of_another_key_tell_nothing(key: bytes | None, cause: str) -> None:
-    """After a restart under another key the earlier call is not known; under the same one it is, and nothing differs."""
+    """After a restart under another key the earlier call is not known; under the same one it is, and intact."""
     first = call(Ledger(LORE, "test", digest_key=b"one"), 100.0, [USER, *TURNS], 0)
     second = Ledger(LORE, "test", digest_key=key)
     second.restore([first])
