@@ -42,7 +42,8 @@ test: $(STAMP) $(ENGINE_STAMP) ## all tests, the real engine included
 	$(BIN)/python -m pytest -q
 
 matrix: $(STAMP) ## the built wheel under every Python and SDK line found here
-	$(BIN)/nox --no-error-on-missing-interpreters
+	PATH="$$PATH:$$(ls -d $$HOME/.pyenv/versions/3.1*/bin 2>/dev/null | paste -sd:)" \
+	  $(BIN)/nox --no-error-on-missing-interpreters
 
 demo: $(STAMP) ## a small coding agent, and what its context cost (ENGINE=llama: against a real engine)
 	@if [ "$$ENGINE" = llama ]; then $(MAKE) -s $(ENGINE_STAMP); fi

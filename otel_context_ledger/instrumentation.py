@@ -7,17 +7,19 @@ Below the seam nothing of the caller's is touched: bodies are already lists and 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import logging
 import multiprocessing.util
 import os
+import random
 import re
-import secrets
 import time
 import types
 import weakref
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
+from threading import Thread
 from typing import Any, get_origin
 
 import orjson
@@ -40,12 +42,16 @@ _INVOCATION = "_context_ledger_invocation"
 CLIENT_HEADERS = ("x-msh-version", "user-agent")
 MAX_RESTORED_BYTES = 1 << 20
 FLUSH_SECONDS = 5.0
+WARM_SECONDS = 5.0
 # Lines that may wait for a slow disk; each keeps its request's outline alive.
 MAX_WAITING = 1000
 # A product and version, as in `KimiCLI/1.50.0` or `2.1.0`; the rest of such a header may name the user's machine.
 _PRODUCT = re.compile(r"[\w.-]{1,40}(?:/[\w.-]{1,24})?")
 _SENTINELS = ("NotGiven", "Omit")
 _log = logging.getLogger("otel_context_ledger")
+# Seeded by the system once and in each forked child, and not the program's own generator: a program that seeds that one
+# would give the calls of all its runs the same ids.
+_ids = random.Random()
 
 
 class ContextLedgerInstrumentor(BaseInstrumentor):  # type: ignore[misc,unused-ignore]
@@ -55,6 +61,7 @@ class ContextLedgerInstrumentor(BaseInstrumentor):  # type: ignore[misc,unused-i
     _hooked: bool = False
     _stop: Callable[[], None] | None = None
     _file: store.Store | None = None
+    _warm: bool = False
 
     def instrumentation_dependencies(self) -> Collection[str]:
         """None: SDKs are patched when the program imports them."""
@@ -125,7 +132,12 @@ class ContextLedgerInstrumentor(BaseInstrumentor):  # type: ignore[misc,unused-i
             if telemetry.suppressed():
                 return None
             call = read_call(client, args[1] if len(args) > 1 else kwargs.get("options"), desk.find)
-            return desk.begin(call) if call is not None else None
+            if call is None:
+                return None
+            if not self._warm and call.surface.facts.price is not None:
+                self._warm = True
+                _warm_up()
+            return desk.begin(call)
         return None
 
     def _with_shell(self, args: tuple[Any, ...], kwargs: dict[str, Any], invocation: Invocation) -> dict[str, Any]:
@@ -355,11 +367,28 @@ def _watcher(settings: config.Config) -> repository.Watcher | None:
 
 def _renew(ledger: weakref.ref[Ledger]) -> Callable[[], None]:
     def renew() -> None:
+        _ids.seed()
         found = ledger()
         if found is not None:
             found.renew_lock()
 
     return renew
+
+
+def _warm_up() -> None:
+    """Loads the price list (25 ms) while the first call of the process is under way, not at its end."""
+    loading = Thread(target=_load_prices, name="context-ledger-prices", daemon=True)
+    with contextlib.suppress(RuntimeError):
+        loading.start()
+        # A child forked in the middle of an import would wait for the rest of it for ever.
+        os.register_at_fork(before=partial(loading.join, WARM_SECONDS))
+
+
+def _load_prices() -> None:
+    with contextlib.suppress(Exception):
+        from genai_prices.data_snapshot import get_snapshot
+
+        get_snapshot()
 
 
 def _leave(desk: Desk, file: store.Store | None) -> None:
@@ -392,7 +421,7 @@ def _surroundings(settings: config.Config, watcher: repository.Watcher | None) -
         snapshot = watcher.latest()
         watcher.poke()
     return m.Surroundings(
-        entry_id=secrets.token_hex(8),
+        entry_id=f"{_ids.getrandbits(64):016x}",
         now=now,
         session=names.session or settings.session_id,
         conversation=telemetry.conversation(),

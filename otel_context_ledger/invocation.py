@@ -118,7 +118,7 @@ class Invocation:
         around = desk.surroundings()
         self._began, self._now = desk.ticks(), around.now
         request = call.surface.read_request(call.body)
-        if request.client_version is None:
+        if request.client_version is None and call.client is not None:
             request = replace(request, client_version=call.client)
         self.draft = desk.ledger.open(call.surface, call.endpoint, request, around)
         self.recording: Recording = desk.telemetry.start(

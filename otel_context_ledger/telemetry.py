@@ -10,6 +10,8 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
+from operator import attrgetter
 from threading import Thread
 from typing import Any
 
@@ -69,32 +71,42 @@ def compacted(entry: m.Entry) -> bool:
 
 def attributes(entry: m.Entry) -> dict[str, Any]:
     """The ledger part of a span or event: every known field by its registry name; unknown fields are left out."""
-    found = {key: typed(key, value) for key, value in fields(entry) if value is not None and value != ()}
+    found: dict[str, Any] = {}
+    for key, get in _FIELDS:
+        value = get(entry)
+        if value is not None and value != ():
+            found[key] = typed(key, value)
     return bounded(found)
 
 
-def fields(entry: m.Entry) -> Iterator[tuple[str, object]]:
-    """Every (attribute name, value) of an entry, unknown ones as `None`."""
-    for key, group, path in s.ENTRY_FIELDS:
-        value: object = getattr(entry, group)
-        for step in path.split("."):
-            value = getattr(value, step, None)
-        yield key, value
+def _getter(group: str, path: str) -> Get:
+    """How a field is read; of a group inside a group that is not there, every field is `None`."""
+    outer, _, inner = path.partition(".")
+    read = attrgetter(f"{group}.{outer}")
+    return (lambda entry: getattr(read(entry), inner, None)) if inner else read
+
+
+_FIELDS = tuple((key, _getter(group, path)) for key, group, path in s.ENTRY_FIELDS)
 
 
 def typed(key: str, value: object) -> object:
     """A value as the registry types its attribute, texts cut to their bound."""
+    if isinstance(value, str):
+        return value[:MAX_TEXT]
     if isinstance(value, tuple):
         return [typed("", item) for item in value]
-    if isinstance(value, int) and s.TYPES.get(key) == "double":
-        return float(value)
-    return value[:MAX_TEXT] if isinstance(value, str) else value
+    return float(value) if key in _DOUBLES and isinstance(value, int) else value
+
+
+_DOUBLES = frozenset(key for key, kind in s.TYPES.items() if kind == "double")
 
 
 def bounded(found: dict[str, Any]) -> dict[str, Any]:
     """The attributes within 16 KB: the longest lists go first, and `truncated` says so."""
+    total = sum(map(_size, found.values()))
+    if total <= MAX_BYTES:
+        return found
     sizes = {key: _size(value) for key, value in found.items()}
-    total = sum(sizes.values())
     for key in sorted(sizes, key=lambda name: -sizes[name]):
         if total <= MAX_BYTES:
             break
@@ -105,9 +117,9 @@ def bounded(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _size(value: object) -> int:
-    if isinstance(value, list):
-        return sum(map(_size, value))
-    return len(value.encode("utf-8", "replace")) if isinstance(value, str) else 8
+    if isinstance(value, str):
+        return len(value) if value.isascii() else len(value.encode("utf-8", "replace"))
+    return sum(map(_size, value)) if isinstance(value, list) else 8
 
 
 def standard(entry: m.Entry) -> dict[str, Any]:
@@ -118,8 +130,8 @@ def standard(entry: m.Entry) -> dict[str, Any]:
 
 def suppressed() -> bool:
     """Whether instrumentation is switched off in this context."""
-    keys = (otel._SUPPRESS_INSTRUMENTATION_KEY, *SUPPRESSED)
-    return any(otel.get_value(key) for key in keys)
+    here = otel.get_current()
+    return any(here.get(key) for key in (otel._SUPPRESS_INSTRUMENTATION_KEY, *SUPPRESSED))
 
 
 def conversation() -> str | None:
@@ -164,14 +176,14 @@ class Recording:
         finally:
             otel.detach(token)
 
-    def finish(self, entry: m.Entry) -> None:
-        """Writes the entry: at once on our own span, at its end on a peer's."""
+    def finish(self, entry: m.Entry, found: dict[str, Any]) -> None:
+        """Writes the entry, of which `found` are the attributes: at once on our own span, at its end on a peer's."""
         if not self.span.is_recording():
             return
-        self._attributes = {**attributes(entry), **standard(entry)}
+        self._attributes = found
         if self.peer:
             return
-        self.span.set_attributes(self._attributes)
+        self.span.set_attributes(found)
         if entry.request.error_type:
             self.span.set_status(Status(StatusCode.ERROR))
         self.span.end()
@@ -230,12 +242,17 @@ class Telemetry:
     def record(self, entry: m.Entry, recording: Recording) -> None:
         """Writes an entry as span, event and metrics."""
         where = trace.set_span_in_context(recording.span)
-        recording.finish(entry)
+        heard = not isinstance(logs.get_logger_provider(), (logs.NoOpLoggerProvider, _proxy()))
+        found = {**attributes(entry), **standard(entry)} if heard or recording.span.is_recording() else {}
+        recording.finish(entry, found)
         if self.counts:
             self._count(entry, where)
-        self._emit(s.EVENT_ENTRY, entry, where)
+        if not heard:
+            return
+        self._emit(s.EVENT_ENTRY, entry, found, where)
         if entry.context.identity_changed:
-            self._emit(s.EVENT_IDENTITY_CHANGED, entry, where)
+            own = {key: found[key] for key in _IDENTITY if key in found}
+            self._emit(s.EVENT_IDENTITY_CHANGED, entry, own, where)
 
     def drain(self) -> None:
         """At exit: the three providers that would each be shut down now, one after the other, are shut down side by
@@ -251,15 +268,12 @@ class Telemetry:
         """Counts an error of our own."""
         self._instruments[s.METRIC_INTERNAL_ERRORS].add(1, {s.CONTEXT_LEDGER_STAGE: stage})
 
-    def _emit(self, name: str, entry: m.Entry, where: otel.Context) -> None:
-        if isinstance(logs.get_logger_provider(), (logs.NoOpLoggerProvider, _proxy())):
-            return
-        ours = {**attributes(entry), **standard(entry)}
+    def _emit(self, name: str, entry: m.Entry, found: dict[str, Any], where: otel.Context) -> None:
         record = logs.LogRecord(
             timestamp=int((entry.self.started_at or 0) * 1e9),
             context=where,
             severity_number=logs.SeverityNumber.INFO,
-            attributes=ours if name == s.EVENT_ENTRY else {key: ours[key] for key in _IDENTITY if key in ours},
+            attributes=found,
             event_name=name,
         )
         self._logger.emit(record)
@@ -302,6 +316,7 @@ def leaving(provider: Any) -> bool:
     return any(getattr(provider, name, None) is not None for name in ("_atexit_handler", "_at_exit_handler"))
 
 
+@lru_cache(maxsize=1)
 def _proxy() -> type:
     from opentelemetry._logs._internal import ProxyLoggerProvider
 

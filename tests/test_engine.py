@@ -22,7 +22,6 @@ import openai
 import pytest
 
 from examples.toolbox import TOOLS
-from otel_context_ledger import semconv as s
 from tests.conftest import Ledger
 from tests.engine import Engine
 
@@ -68,8 +67,8 @@ class Agent:
     turn: int = 0
 
     def __post_init__(self) -> None:
-        function = self.tools[0]["function"]
-        function["description"] = f"({self.mark}) {function['description']}"
+        for tool in (self.tools[0], self.tools[-1]):
+            tool["function"]["description"] = f"({self.mark}) {tool['function']['description']}"
         self.client = openai.OpenAI(base_url=f"{self.engine.url}/v1", api_key="none-needed", max_retries=0)
 
     def body(self) -> dict[str, Any]:
@@ -138,19 +137,101 @@ def agent(engine: Running, request: pytest.FixtureRequest) -> Agent:
 
 
 def holds(engine: Running, entry: dict[str, Any]) -> None:
-    """Within one percent of the prompt where every common token is reused, else an upper bound."""
-    predicted, cached, prompt = entry["reusable_tokens"], entry["cached_tokens"], entry["input_tokens"]
+    """Within one percent of the prompt where every common token is reused; else an upper bound, and where less was
+    reused than it says, granularity is among the causes."""
+    predicted, cached, slack = entry["reusable_tokens"], entry["cached_tokens"], entry["input_tokens"] // 100
+    assert cached <= predicted + slack
     if engine.arch == "llama":
-        assert abs(predicted - cached) <= prompt // 100, (predicted, cached, prompt)
-    else:
-        assert cached <= predicted + prompt // 100, (predicted, cached, prompt)
-        causes = [entry["miss_cause"], *entry["miss_secondary"]]
-        assert cached >= predicted - prompt // 100 or "granularity" in causes, (predicted, cached, causes)
+        assert cached >= predicted - slack
+    elif cached < predicted - max(64, slack):
+        assert "granularity" in (entry["miss_cause"], *entry["miss_secondary"])
 
 
 def place(entry: dict[str, Any]) -> dict[str, Any]:
     """The position of a miss without what it does not have."""
     return {name: value for name, value in (entry["miss_position"] or {}).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Change:
+    """Something that an agent does to its context, and what that must be called, in which place."""
+
+    name: str
+    make: Callable[[Agent], object]
+    cause: str
+    detail: list[str]
+    position: dict[str, Any]
+
+
+def first_character(agent: Agent) -> None:
+    agent.system = "P" + agent.system[1:]
+
+
+def one_description(agent: Agent) -> None:
+    function = agent.tools[3]["function"]
+    function["description"] = "Carefully r" + function["description"][1:]
+
+
+def middle_message(agent: Agent) -> None:
+    agent.messages[5]["content"] = "I have read the next part of the source before I judge it."
+
+
+CHANGES = (
+    Change(
+        "first-system-character", first_character, "policy_changed", [],
+        {"segment": "system", "index": 0, "offset": 0, "kind": "text"},
+    ),
+    Change(
+        "one-tool-description", one_description, "tools_changed", ["description"],
+        {"segment": "tool", "index": 3, "name": "edit", "offset": 0, "kind": "description"},
+    ),
+    Change(
+        "tools-reversed", lambda agent: agent.tools.reverse(), "tools_reordered", [],
+        {"segment": "tool", "index": 0, "name": "plan", "kind": "reordered"},
+    ),
+    Change(
+        "middle-message-edited", middle_message, "history_rewritten", ["edited"],
+        {"segment": "message", "index": 6, "name": "assistant", "offset": 2, "kind": "edited"},
+    ),
+)  # fmt: skip
+every_change = pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
+
+
+@every_change
+def test_a_change_is_named_in_its_place(agent: Agent, change: Change, ledger: Ledger) -> None:
+    """After five turns of appending, the one call that follows a change is blamed on it, and no other is."""
+    agent.work(5)
+    change.make(agent)
+    agent.work(2)
+    entries = ledger.flat()
+    blamed = entries[5]
+    assert [entry["miss_cause"] for entry in entries] == ["cold_start", *[None] * 4, change.cause, None]
+    assert (blamed["miss_detail"], place(blamed)) == (change.detail, change.position)
+    assert (blamed["miss_confidence"], blamed["cache_outcome"] != "hit") == ("observed", True)
+
+
+@every_change
+def test_what_a_change_leaves_is_predicted(agent: Agent, change: Change, ledger: Ledger) -> None:
+    """What remains reusable after a change is predicted within one percent of the prompt, without a tokenizer."""
+    agent.work(5)
+    change.make(agent)
+    agent.work(2)
+    for entry in ledger.flat()[1:]:
+        holds(agent.engine, entry)
+
+
+@every_change
+def test_the_engine_reuses_the_true_common_prefix(agent: Agent, change: Change, ledger: Ledger) -> None:
+    """The yardstick itself: full attention reuses what the two prompts share by the engine's own template and
+    tokenizer, the recurrent state at most that."""
+    agent.work(3)
+    before = agent.body()
+    agent.ask()
+    change.make(agent)
+    truth = agent.true_prefix(before)
+    _, cached = agent.ask()
+    assert cached == truth if agent.engine.arch == "llama" else cached <= truth
+    assert ledger.flat()[-1]["cached_tokens"] == cached
 
 
 def test_appending_is_predicted_to_the_token(agent: Agent, ledger: Ledger) -> None:
@@ -165,3 +246,59 @@ def test_appending_is_predicted_to_the_token(agent: Agent, ledger: Ledger) -> No
     assert [entry["reusable_tokens"] for entry in entries[1:]] == [prompt for prompt, _ in counts[:-1]]
     assert [entry["miss_cause"] for entry in entries] == ["cold_start"] + [None] * 13
     assert counts[-1][0] < 20_000
+
+
+def test_a_clock_in_the_system_text_is_named_and_measured_at_every_call(agent: Agent, ledger: Ledger) -> None:
+    """A time before the rules breaks the prefix call after call, at the same place and with the same prediction."""
+    for second in range(11, 17):
+        agent.system = f"Current time: 2026-11-20T09:30:{second}Z\n\n{SYSTEM}"
+        agent.work(1)
+    entries = ledger.flat()[1:]
+    where = {"segment": "system", "index": 0, "offset": 32, "kind": "datetime"}
+    assert [entry["miss_cause"] for entry in entries] == ["volatile_prefix"] * 5
+    assert [(entry["miss_detail"], place(entry)) for entry in entries] == [(["datetime", "second"], where)] * 5
+    for entry in entries:
+        holds(agent.engine, entry)
+
+
+def test_an_undo_is_nobodys_fault(agent: Agent, ledger: Ledger) -> None:
+    """Taking back the last exchange and going another way reuses everything before it; that it was taken back is no
+    fault of the history. A recurrent state may have no checkpoint there."""
+    agent.work(5)
+    agent.ask()
+    del agent.messages[-2:]
+    agent.append("That led nowhere, I try the other module.")
+    agent.work(2)
+    entries = ledger.flat()
+    allowed = {None} if agent.engine.arch == "llama" else {None, "granularity"}
+    assert {entry["miss_cause"] for entry in entries[1:]} <= allowed
+    for entry in entries[1:]:
+        holds(agent.engine, entry)
+
+
+def test_interleaved_sessions_do_not_blame_each_other(engine: Running, agent: Agent, ledger: Ledger) -> None:
+    """Two conversations with the same tools and rules, call by call in turn: two sessions, each predicted to the token
+    and without a cause after its first call."""
+    other = Agent(engine, agent.mark)
+    other.messages[0]["content"] = "The credit notes do not match their invoices. Say why, and change nothing."
+    for _ in range(5):
+        agent.work(1)
+        other.work(1)
+    entries = ledger.flat()
+    mine, others = entries[::2], entries[1::2]
+    assert [len({entry["session_id"] for entry in own}) for own in (mine, others, entries)] == [1, 1, 2]
+    assert [entry["miss_cause"] for entry in entries] == ["cold_start"] * 2 + [None] * 8
+    for own in (mine, others):
+        assert [e["reusable_tokens"] for e in own[1:]] == [e["cached_tokens"] for e in own[1:]]
+
+
+def test_a_second_session_starts_with_the_shared_header(engine: Running, agent: Agent, ledger: Ledger) -> None:
+    """The first call of a session whose tools and rules another session sent already is predicted to find them."""
+    agent.work(3)
+    other = Agent(engine, agent.mark)
+    other.messages[0]["content"] = "The credit notes do not match their invoices. Say why, and change nothing."
+    other.ask()
+    entry = ledger.flat()[-1]
+    assert (entry["miss_cause"], entry["cached_tokens"] <= entry["reusable_tokens"] + 40) == ("cold_start", True)
+    if engine.arch == "llama":
+        holds(engine, entry)

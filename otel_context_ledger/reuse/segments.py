@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from itertools import accumulate, compress, count
 from math import isfinite
 from operator import ne
-from typing import Any
 
 from otel_context_ledger.canonical import canonical, digest, encode, exact, flaw, normal, schema_form, tagged, wire
 from otel_context_ledger.model import Request
@@ -22,7 +21,10 @@ MARKERS = frozenset({"cache_control", "prompt_cache_breakpoint"})
 MEMO_ENTRIES = 256
 MAX_NAME = 64
 MAX_PARTS_DEPTH = 8
+# What `freeze` notes beside leaves: the value was cut where it went too deep; there is a cache marker in it, noticed on
+# the way, because looking through its bytes afterwards takes longer than digesting them.
 _CUT = object()
+_MARKED = object()
 _DEEP = "depth"
 
 
@@ -187,7 +189,7 @@ class _Stamps:
     def _add(self, at: int, message: object, unrendered: frozenset[str]) -> None:
         strange: list[object] = []
         frozen = freeze(message, strange)
-        if strange:
+        if any(leaf is not _MARKED for leaf in strange):
             self.loose.append(at)
         stamped, size, whole = stamp(frozen, unrendered, strange)
         if not whole and (found := _flaw(frozen, strange)):
@@ -196,11 +198,12 @@ class _Stamps:
 
 
 def freeze(value: object, strange: list[object]) -> object:
-    """A copy of the containers around the caller's own strings; other leaves are gathered in `strange`."""
+    """A copy of the containers around the caller's own strings; other leaves are gathered in `strange`, with a note if
+    there is a cache marker in it."""
     try:
         return _freeze(value, strange)
     except RecursionError:
-        strange.append(_CUT)
+        strange += (_CUT, _MARKED)
         return tagged(value)
 
 
@@ -209,6 +212,8 @@ def _freeze(value: object, strange: list[object]) -> object:
     if kind is str or value is None:
         return value
     if isinstance(value, dict):
+        if not MARKERS.isdisjoint(value):
+            strange.append(_MARKED)
         return {key: item if type(item) is str else _freeze(item, strange) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_freeze(item, strange) for item in value]
@@ -218,8 +223,8 @@ def _freeze(value: object, strange: list[object]) -> object:
 
 def stamp(message: object, unrendered: frozenset[str], strange: Sequence[object]) -> tuple[bytes, int, bool]:
     """Digest and size of a message's canonical form without cache markers and members that are never rendered, and
-    whether JSON had a form for all of it. `strange` are its leaves that are no strings."""
-    value = unmarked(message) if marked(message) else message
+    whether JSON had a form for all of it. `strange` is what `freeze` gathered of it."""
+    value = unmarked(message) if strange and _has_marker(strange) else message
     if unrendered and isinstance(value, dict):
         value = {key: item for key, item in value.items() if key not in unrendered}
     raw = exact(normal(value) if strange and any(type(leaf) is float for leaf in strange) else value)
@@ -227,6 +232,10 @@ def stamp(message: object, unrendered: frozenset[str], strange: Sequence[object]
     if raw is None:
         raw = canonical(value)
     return digest(raw), len(raw), whole
+
+
+def _has_marker(strange: Sequence[object]) -> bool:
+    return any(leaf is _MARKED for leaf in strange)
 
 
 def _unsayable(strange: Sequence[object]) -> bool:
@@ -237,28 +246,6 @@ def _unsayable(strange: Sequence[object]) -> bool:
 def _flaw(frozen: object, strange: Sequence[object]) -> str | None:
     """The reason; an integer of any size has a form in JSON, although not in every encoder."""
     return _DEEP if any(leaf is _CUT for leaf in strange) else flaw(frozen)
-
-
-def marked(value: object) -> bool:
-    """Whether there is a cache marker in a frozen value. Looking for its name in every mapping is faster than looking
-    through the value's bytes."""
-    try:
-        return _marked(value)
-    except RecursionError:
-        return False
-
-
-def _marked(value: Any) -> bool:
-    if type(value) is dict:
-        if not MARKERS.isdisjoint(value):
-            return True
-        value = value.values()
-    elif type(value) is not list:
-        return False
-    for part in value:
-        if type(part) is not str and _marked(part):
-            return True
-    return False
 
 
 def unmarked(value: object) -> object:
@@ -273,7 +260,7 @@ def unmarked(value: object) -> object:
 def _header_segment(kind: str, index: int, value: object) -> Segment:
     strange: list[object] = []
     frozen = freeze(value, strange)
-    kept = unmarked(frozen) if marked(frozen) else frozen
+    kept = unmarked(frozen) if _has_marker(strange) else frozen
     found = None if exact(kept) is not None and not _unsayable(strange) else _flaw(kept, strange)
     rendered: object = kept
     if kind == "tool":
