@@ -165,8 +165,10 @@ stream = client.chat.completions.create(model="kimi-k3", messages=[{"role": "use
 next(iter(stream))
 print("done")
 """
+    bare_out, bare_err, _, bare_code = run(provider, tmp_path, program, instrument=False)
     stdout, stderr, _, code = run(provider, tmp_path, program)
-    assert (stdout, stderr, code) == ("done\n", "", 0)
+    # CPython 3.13.0 itself crashes at such an exit, with and without us.
+    assert (stdout, stderr, code) == (bare_out, bare_err, bare_code)
     assert [entry["call_end"] for entry in entries(tmp_path)] == ["closed"]
 
 
