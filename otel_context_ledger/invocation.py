@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+
 from otel_context_ledger import model as m
 from otel_context_ledger import semconv as s
 from otel_context_ledger.ledger import Draft, Ledger
@@ -59,8 +60,8 @@ class Guard:
 class Desk:
     """Where calls are recorded: the ledger, the telemetry, and what is asked of the surroundings for each call.
 
-    `clock` gives seconds since the epoch, `ticks` monotonic seconds; `surroundings` makes the record of one call; `keep`
-    takes finished entries to the ledger file; `find` says which surface a host, path and body belong to.
+    `ticks` gives monotonic seconds; `surroundings` makes the record of one call; `keep` takes finished entries to the
+    ledger file; `find` says which surface a host, path and body belong to.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class Desk:
                 _log.debug("context ledger: %s", stage, exc_info=error)
             self.errors[stage] = self.errors.get(stage, 0) + 1
             self.telemetry.failed(stage)
-        except Exception:  # noqa: BLE001, S110
+        except Exception:  # noqa: BLE001
             return
 
     def begin(self, call: Call) -> Invocation | None:

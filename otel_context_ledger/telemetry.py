@@ -229,7 +229,8 @@ class Telemetry:
             recording.enrich_at_end()
             return recording
         name = f"{opening[s.GEN_AI_OPERATION_NAME]} {model}" if model else str(opening[s.GEN_AI_OPERATION_NAME])
-        span = self._tracer.start_span(name, kind=SpanKind.CLIENT, attributes={k: typed(k, v) for k, v in opening.items()}, start_time=started)
+        known: dict[str, Any] = {key: typed(key, value) for key, value in opening.items()}
+        span = self._tracer.start_span(name, kind=SpanKind.CLIENT, attributes=known, start_time=started)
         return Recording(span, peer=False)
 
     def _peer(self) -> Any:

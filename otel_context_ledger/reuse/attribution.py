@@ -82,7 +82,7 @@ def estimate(link: Link, outline: Outline, block: int = 1) -> int | None:
         exact = held(head)
         if exact is not None:
             return exact - exact % block
-    if link.head is None and head.stored and not _marks_end(head.request):
+    if link.head is None and head.stored and head.request.breakpoints and not _marks_end(head.request):
         return head.stored
     own = link if link.head is not None else replace(link, shared=_shared(head, outline), relation="rewinds")
     tokens = interpolate(head.anchors, differences.shared_bytes(own, head, outline), head.outline)

@@ -21,6 +21,8 @@ from otel_context_ledger.reuse.segments import Outline
 WORD, LETTER, MARK, DIGIT, LINE = 0.4, 0.17, 0.4, 0.8, 1.0
 # A byte beyond ASCII is where vocabularies differ; it is solved for from the reported count, within these bounds.
 OTHER_LEAST, OTHER_MOST = 0.15, 0.9
+# A count so many times more or less than the text weighs is not that of the text alone: divided by bytes.
+FAR_OFF = 2.0
 # Longer stretches are divided by bytes: weighing takes about 10 µs per kB.
 MAX_STRETCH = 64 * 1024
 # What gateways that estimate and simulators report: a quarter of the bytes, give or take the rendering.
@@ -62,10 +64,12 @@ def share(outline: Outline, start: int, end: int, at: int, tokens: int) -> float
         whole = weigh(raw if kind == "tool" else "\n".join(_spoken(value)).encode("utf-8", "replace"))
         _add(total, whole, 1.0)
         if begin < at:
-            _add(before, whole, 1.0 if begin + size <= at else _part(raw, at - begin))
+            _add(before, whole, 1.0 if begin + size <= at else _part(raw, at - begin, kind))
     other = min(OTHER_MOST, max(OTHER_LEAST, (tokens - total[0]) / max(1.0, total[1])))
     weight = total[0] + other * total[1]
-    return (before[0] + other * before[1]) / weight if weight else (at - start) / (end - start)
+    if not weight / FAR_OFF < tokens < weight * FAR_OFF:
+        return (at - start) / (end - start)
+    return (before[0] + other * before[1]) / weight
 
 
 def _add(sums: list[float], weights: tuple[float, int], part: float) -> None:
@@ -73,9 +77,11 @@ def _add(sums: list[float], weights: tuple[float, int], part: float) -> None:
     sums[1] += part * weights[1]
 
 
-def _part(raw: bytes, size: int) -> float:
-    """The part (0 to 1) of a segment's weight that lies in its first `size` bytes."""
-    (own, other), (all_own, all_other) = weigh(raw[:size]), weigh(raw)
+def _part(raw: bytes, size: int, kind: str) -> float:
+    """The part (0 to 1) of a segment's weight that lies in its first `size` bytes. The JSON in front of the first text
+    of a message is the client's own and weighs nothing."""
+    lead = 0 if kind == "tool" else raw.find(b'":"') + 3
+    (own, other), (all_own, all_other) = weigh(raw[lead:size]), weigh(raw[lead:])
     return (own + OTHER_LEAST * other) / max(1.0, all_own + OTHER_LEAST * all_other)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -11,10 +11,8 @@ _PLAIN = frozenset({str, int, float, bool, type(None)})
 _EMPTY: Mapping[str, object] = {}
 
 
-@lru_cache(maxsize=256)
-def _is_mapping(kind: type) -> bool:
-    """Asked for every member of every event: the answer of the abstract base class, remembered by type."""
-    return issubclass(kind, Mapping)
+# Asked for every member of every event: the abstract base class's answer, remembered by type.
+_is_mapping: Callable[[type], bool] = lru_cache(maxsize=256)(lambda kind: issubclass(kind, Mapping))
 
 
 def pick(thing: Any, name: str) -> object:

@@ -1,0 +1,61 @@
+"""Measures memory: sessions of ten calls fill what the ledger remembers, as many more must not need more.
+
+`python -m benchmarks.memory SESSIONS` is the process that is measured; it prints two sizes in bytes.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.corpus import SIZES, Corpus, rebuilt
+from benchmarks.table import Bar, Row
+
+CALLS = 10
+SESSIONS = 1_000
+# After the first the ledger is full, after the second the allocator has settled, the third is measured.
+PHASES = 3
+# What the allocator sways by; two hundred bytes kept of each call would be more.
+BAR = Bar(bytes=2 * 2**20)
+_STATM = Path("/proc/self/statm")
+
+
+def measure(quick: bool) -> Iterator[Row]:
+    """One row, where the system says how much memory a process has."""
+    if not _STATM.exists():
+        return
+    sessions = SESSIONS // 10 if quick else SESSIONS
+    bounded = {**os.environ, "CONTEXT_LEDGER_MAX_SESSIONS": str(sessions)}
+    command = [sys.executable, "-m", "benchmarks.memory", str(sessions)]
+    shown = subprocess.run(command, env=bounded, check=True, capture_output=True, text=True).stdout
+    full, later = map(int, shown.split())
+    what = f"resident after {(PHASES - 1) * sessions * CALLS:,} calls, growth over {sessions * CALLS:,} more"
+    yield Row(what, full, later - full, BAR, "bytes")
+
+
+def main() -> None:
+    from benchmarks.seam import instrumented
+
+    sessions, corpus = int(sys.argv[1]), Corpus(replace(SIZES[0], messages=4))
+    with instrumented() as seam:
+        for number in range(PHASES * sessions):
+            every = corpus.history(number, 2 * CALLS)
+            for length in range(4, 4 + 2 * CALLS, 2):
+                seam.call(rebuilt(every[:length]), rebuilt(corpus.tools), max(0, length - 2))
+            seam.settle()
+            if number + 1 in ((PHASES - 1) * sessions, PHASES * sessions):
+                gc.collect()
+                print(_resident())
+
+
+def _resident() -> int:
+    return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+if __name__ == "__main__":
+    main()
