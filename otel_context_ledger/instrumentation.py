@@ -21,6 +21,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from threading import Thread
 from typing import Any, get_origin
+from urllib.parse import urlsplit
 
 import orjson
 import wrapt
@@ -28,6 +29,7 @@ from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type:
 
 from otel_context_ledger import __version__, config, line, store, surfaces, tasks, telemetry
 from otel_context_ledger import model as m
+from otel_context_ledger.backlog import Backlog
 from otel_context_ledger.correctness import repository
 from otel_context_ledger.invocation import Call, Desk, Invocation
 from otel_context_ledger.ledger import Draft, Ledger, Limits
@@ -83,8 +85,9 @@ class ContextLedgerInstrumentor(BaseInstrumentor):  # type: ignore[misc,unused-i
                 self._patch(module)
 
     def flush(self, timeout: float = FLUSH_SECONDS) -> bool:
-        """Waits at most `timeout` seconds until every finished entry is in the ledger file."""
-        return self._file is None or self._file.flush(timeout)
+        """Waits at most `timeout` seconds until every finished entry is in the file and said to OpenTelemetry."""
+        written = self._file is None or self._file.flush(timeout)
+        return (self._desk is None or self._desk.backlog.flush(timeout)) and written
 
     def _uninstrument(self, **kwargs: Any) -> None:
         for module in loaded():
@@ -186,17 +189,16 @@ def read_call(client: Any, options: Any, find: Callable[[str, str, Mapping[str, 
     body = options.json_data
     if not isinstance(body, dict) or str(options.method).lower() != "post":
         return None
-    base = client.base_url
-    path = str(options.url)
-    full = path if "://" in path else f"{base.path.rstrip('/')}/{path.lstrip('/')}"
-    host = f"{base.host}:{base.port}" if base.port else str(base.host)
-    sent = {
-        k: v for k, v in {**body, **mapping(pick(options, "extra_json"))}.items() if type(v).__name__ not in _SENTINELS
-    }
-    surface = find(host, full.split("://", 1)[-1].split("/", 1)[-1] if "://" in full else full, sent)
-    if surface is None:
-        return None
-    return Call(surface, host, str(base.host), base.port, sent, _client_name(client, options))
+    sent = {**body, **mapping(pick(options, "extra_json"))}
+    sent = {name: value for name, value in sent.items() if type(value).__name__ not in _SENTINELS}
+    where = urlsplit(str(options.url))
+    if not where.netloc:
+        base = urlsplit(str(client.base_url))
+        where = base._replace(path=f"{base.path.rstrip('/')}/{where.path.lstrip('/')}")
+    host, port = where.hostname or "", where.port
+    endpoint = f"{host}:{port}" if port else host
+    surface = find(endpoint, where.path, sent)
+    return Call(surface, endpoint, host, port, sent, _client_name(client, options)) if surface else None
 
 
 def _client_name(client: Any, options: Any) -> str | None:
@@ -321,14 +323,18 @@ def assemble(settings: config.Config) -> tuple[Desk, store.Store | None, Callabl
     watcher = _watcher(settings)
     around = partial(_surroundings, settings, watcher)
     keep = partial(_keep, file, ledger) if file else None
-    find = partial(surfaces.find, lore=lore, named=settings.surfaces)
-    desk = Desk(
-        ledger, telemetry.Telemetry(__version__, settings.metrics == "sdk"), around, time.perf_counter, find, keep
-    )
-    os.register_at_fork(after_in_child=_renew(weakref.ref(ledger)))
+    find = surfaces.Directory(lore, settings.surfaces).find
+    backlog = Backlog("context-ledger-signals", MAX_WAITING)
+    speaking = telemetry.Telemetry(__version__, settings.metrics, backlog.flush)
+    desk = Desk(ledger, speaking, around, time.perf_counter, find, backlog, keep)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_renew(weakref.ref(ledger)))
+    for waiting in (backlog, file):
+        if waiting is not None:
+            multiprocessing.util.register_after_fork(waiting, _flush_at_worker_end)
     leave = partial(_leave, desk, file)
     atexit.register(leave)
-    return desk, file, partial(_stop, leave, file, watcher)
+    return desk, file, partial(_stop, leave, desk, file, watcher)
 
 
 def _lore(settings: config.Config) -> facts.Lore:
@@ -346,14 +352,12 @@ def _file(settings: config.Config, ledger: Ledger) -> store.Store | None:
         ledger.restore(store.tail(settings.file, MAX_RESTORED_BYTES).entries)
     except OSError:
         _log.debug("context ledger: no earlier ledger to restore from")
-    file = store.Store(settings.file, settings.file_rotate_bytes, settings.file_keep, MAX_WAITING)
-    multiprocessing.util.register_after_fork(file, _flush_at_worker_end)
-    return file
+    return store.Store(settings.file, settings.file_rotate_bytes, settings.file_keep, MAX_WAITING)
 
 
-def _flush_at_worker_end(file: store.Store) -> None:
+def _flush_at_worker_end(waiting: Backlog | store.Store) -> None:
     """A forked worker of `multiprocessing` ends without running exit hooks."""
-    multiprocessing.util.Finalize(file, file.flush, args=(FLUSH_SECONDS,), exitpriority=10)
+    multiprocessing.util.Finalize(waiting, waiting.flush, args=(FLUSH_SECONDS,), exitpriority=10)
 
 
 def _watcher(settings: config.Config) -> repository.Watcher | None:
@@ -381,7 +385,8 @@ def _warm_up() -> None:
     with contextlib.suppress(RuntimeError):
         loading.start()
         # A child forked in the middle of an import would wait for the rest of it for ever.
-        os.register_at_fork(before=partial(loading.join, WARM_SECONDS))
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(before=partial(loading.join, WARM_SECONDS))
 
 
 def _load_prices() -> None:
@@ -394,13 +399,15 @@ def _load_prices() -> None:
 def _leave(desk: Desk, file: store.Store | None) -> None:
     """At exit: streams still open end their entries, then the file and the exporters get what waits."""
     desk.abandon()
+    desk.backlog.close(FLUSH_SECONDS)
     if file is not None:
         file.close(FLUSH_SECONDS)
     desk.telemetry.drain()
 
 
-def _stop(leave: Callable[[], None], file: store.Store | None, watcher: repository.Watcher | None) -> None:
+def _stop(leave: Callable[[], None], desk: Desk, file: store.Store | None, watcher: repository.Watcher | None) -> None:
     atexit.unregister(leave)
+    desk.backlog.close(FLUSH_SECONDS)
     if file is not None:
         file.close(FLUSH_SECONDS)
     if watcher is not None:

@@ -11,13 +11,15 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 from otel_context_ledger import model as m
 from otel_context_ledger import semconv as s
+from otel_context_ledger.backlog import Backlog
 from otel_context_ledger.ledger import Draft, Ledger
 from otel_context_ledger.surfaces import Surface
 from otel_context_ledger.surfaces.events import mapping, plain
-from otel_context_ledger.telemetry import Recording, Telemetry
+from otel_context_ledger.telemetry import Finished, Recording, Telemetry
 
 MAX_KEPT_EVENTS = 512
 _log = logging.getLogger("otel_context_ledger")
@@ -61,7 +63,7 @@ class Desk:
     """Where calls are recorded: the ledger, the telemetry, and what is asked of the surroundings for each call.
 
     `ticks` gives monotonic seconds; `surroundings` makes the record of one call; `keep` takes finished entries to the
-    ledger file; `find` says which surface a host, path and body belong to.
+    ledger file; `find` says which surface a host, path and body belong to; `backlog` does what nobody waits for.
     """
 
     def __init__(
@@ -71,9 +73,10 @@ class Desk:
         surroundings: Callable[[], m.Surroundings],
         ticks: Callable[[], float],
         find: Find,
+        backlog: Backlog,
         keep: Keep | None = None,
     ) -> None:
-        self.ledger, self.telemetry, self.find, self.keep = ledger, telemetry, find, keep
+        self.ledger, self.telemetry, self.find, self.backlog, self.keep = ledger, telemetry, find, backlog, keep
         self.surroundings, self.ticks = surroundings, ticks
         self.errors: dict[str, int] = {}
         self._open: weakref.WeakSet[Invocation] = weakref.WeakSet()
@@ -100,6 +103,15 @@ class Desk:
             self._open.add(invocation)
             return invocation
         return None
+
+    def say(self, finished: Finished) -> None:
+        """Leaves the counting and the events of an entry to the background, if anybody listens."""
+        if finished.attributes is not None or self.telemetry.counting():
+            self.backlog.put(partial(self._say, finished))
+
+    def _say(self, finished: Finished) -> None:
+        with self.guard("telemetry"):
+            self.telemetry.say(finished)
 
     def ended(self, invocation: Invocation) -> None:
         """An invocation has ended: it need not be ended at exit."""
@@ -240,7 +252,7 @@ class Invocation:
             duration = desk.ticks() - self._began
             timing = m.Timing(duration, self._first_token, self._first_content)
             entry = desk.ledger.close(self.draft, response, ending, timing, self._now + duration, flaw)
-            own = replace(entry.self, counted_by="sdk" if desk.telemetry.counts else "none", truncated=self._dropped)
+            own = replace(entry.self, counted_by=desk.telemetry.counter(), truncated=self._dropped)
             self._publish(replace(entry, self=own))
 
     def _publish(self, entry: m.Entry) -> None:
@@ -249,7 +261,7 @@ class Invocation:
             with desk.guard("store"):
                 desk.keep(entry, self.draft)
         with desk.guard("telemetry"):
-            desk.telemetry.record(entry, self.recording)
+            desk.say(desk.telemetry.finish(entry, self.recording))
 
 
 def opening(call: Call, draft: Draft) -> dict[str, object]:

@@ -10,18 +10,18 @@ import contextlib
 import errno
 import logging
 import os
-import queue
 import stat
 import sys
-import threading
 import time
-import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 import orjson
+
+from otel_context_ledger.backlog import Backlog
 
 if sys.platform != "win32":
     import fcntl
@@ -75,125 +75,37 @@ class Store:
     ) -> None:
         self._warnings = _Warnings(path.name)
         self._file = _Appender(path.absolute(), rotate_bytes, keep, self._warnings)
-        self._capacity = capacity
-        self._closed = False
-        self._empty()
-        _stores.add(self)
+        self._backlog = Backlog("context-ledger-store", capacity, leave=self._file.close)
 
     @property
     def lost(self) -> int:
         """Lines this process gave and that were not written: no room in the queue, no file, or given after `close`."""
-        return self._lost
+        return self._backlog.lost
 
     def put(self, line: Callable[[], bytes]) -> None:
         """Queue one line. `line` is called later, in the writer's thread, and gives JSON without a line break."""
-        if self._closed or self._lines.qsize() >= self._capacity:
-            self._lose(1)
-            return
-        self._lines.put(line)
-        if self._writer is None:
-            self._start()
+        self._backlog.put(partial(self._write, line))
 
     def flush(self, timeout: float) -> bool:
         """Wait at most `timeout` seconds until every line put before is written or counted as lost."""
-        if self._closed:
-            return self._lines.empty()
-        if self._writer is None:
-            return self._write_here(time.monotonic() + timeout)
-        reached = threading.Event()
-        self._lines.put(reached)
-        return reached.wait(timeout)
+        return self._backlog.flush(timeout)
 
     def close(self, timeout: float = 5.0) -> None:
         """Write what waits for at most `timeout` seconds, count the rest as lost, and end the writer's thread."""
-        with self._lock:
-            if self._closed:
-                return
-            self._closed = True
-        if self._writer is None:
-            self._write_here(time.monotonic() + timeout)
-            self._file.close()
-        else:
-            self._lines.put(None)
-            self._writer.join(timeout)
-        self._discard()
-
-    def _empty(self) -> None:
-        # A finaliser may run inside these and enter them again: Queue and Lock would deadlock.
-        self._lines: queue.SimpleQueue[_Item] = queue.SimpleQueue()
-        self._lock = threading.RLock()
-        self._writer: threading.Thread | None = None
-        self._lost = 0
-
-    def _start_over(self) -> None:
-        """In a forked child: what waited belongs to the parent, whose thread does not exist here."""
-        self._file.close()
-        self._empty()
-
-    def _start(self) -> None:
-        with self._lock:
-            if self._writer is not None:
-                return
-            writer = threading.Thread(target=self._write_all, name="context-ledger-store", daemon=True)
-            self._writer = writer
-            try:
-                writer.start()
-            except RuntimeError:
-                # No more threads, or the interpreter is going down: `flush` and `close` write in their caller's thread.
-                self._writer = None
-
-    def _write_all(self) -> None:
-        lines = self._lines
-        while self._handle(lines.get()):
-            pass
-        self._file.close()
-
-    def _write_here(self, deadline: float) -> bool:
-        with self._lock:
-            while time.monotonic() < deadline:
-                if self._lines.empty():
-                    return True
-                self._handle(self._lines.get_nowait())
-        return self._lines.empty()
-
-    def _handle(self, item: _Item) -> bool:
-        """Whether the writer goes on after this item. A separate call, so that the idle writer holds no line."""
-        if item is None:
-            return False
-        if isinstance(item, threading.Event):
-            item.set()
-        else:
-            self._write(item)
-        return True
+        self._backlog.close(timeout)
 
     def _write(self, line: Callable[[], bytes]) -> None:
         try:
             text = line()
         except Exception as error:  # noqa: BLE001 - one bad line must not end the thread that writes all others
-            self._lose(1)
+            self._backlog.lose(1)
             self._warnings.once("not_serialisable", type(error).__name__)
             return
         try:
             self._file.append(text)
         except OSError as error:
-            self._lose(1)
+            self._backlog.lose(1)
             self._warnings.once("disk_full" if error.errno in _DISK_FULL else "not_writable", _reason(error))
-
-    def _discard(self) -> None:
-        stopped = self._writer is None or not self._writer.is_alive()
-        with contextlib.suppress(queue.Empty):
-            while True:
-                item = self._lines.get_nowait()
-                if isinstance(item, threading.Event):
-                    item.set()
-                elif item is not None:
-                    self._lose(1)
-        if not stopped:
-            self._lines.put(None)
-
-    def _lose(self, lines: int) -> None:
-        with self._lock:
-            self._lost += lines
 
 
 def lines(path: Path, include_rotated: bool = True) -> Iterator[Line]:
@@ -335,19 +247,7 @@ class _Appender:
             files[number - 1].replace(_rotated(self._path, number))
 
 
-_Item = Callable[[], bytes] | threading.Event | None
 _Inode = tuple[int, int]
-
-_stores: weakref.WeakSet[Store] = weakref.WeakSet()
-
-
-def _start_over_all() -> None:
-    for store in list(_stores):
-        store._start_over()
-
-
-if sys.platform != "win32":
-    os.register_at_fork(after_in_child=_start_over_all)
 
 
 if sys.platform == "win32":

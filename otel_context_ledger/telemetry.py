@@ -6,10 +6,12 @@ otherwise a standard inference span of our own is started.
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
 from threading import Thread
@@ -141,7 +143,14 @@ def conversation() -> str | None:
 
 
 class Watch(SpanProcessor):
-    """Remembers the last inference span started in each context, so that it is found where it isn't the current one."""
+    """Remembers the last inference span started in each context, so that it is found where it isn't the current one.
+    Who flushes the tracer provider gets what the ledger still has to say, too."""
+
+    def __init__(self, flush: Callable[[float], bool]) -> None:
+        self._flush = flush
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        return self._flush(timeout_millis / 1000)
 
     def on_start(self, span: Any, parent_context: otel.Context | None = None) -> None:
         if inference(span):
@@ -199,15 +208,25 @@ class Recording:
         self.span.end = end  # type: ignore[method-assign]
 
 
-class Telemetry:
-    """The tracer, meter and logger of this process. `counts` says whether entries are counted here."""
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """An entry whose span is written: its attributes if anybody listens to events, and the context of its span."""
 
-    def __init__(self, version: str, counts: bool = True) -> None:
+    entry: m.Entry
+    attributes: dict[str, Any] | None
+    where: otel.Context
+
+
+class Telemetry:
+    """The tracer, meter and logger of this process. `mode` says who counts entries: sdk (here), collector or off;
+    `flush` waits for what others still have to say through this."""
+
+    def __init__(self, version: str, mode: str = "sdk", flush: Callable[[float], bool] = lambda _: True) -> None:
+        self._mode, self._flush = mode, flush
         self._tracer = trace.get_tracer(SCOPE, version, schema_url=s.SCHEMA_URL)
         self._logger = logs.get_logger(SCOPE, version, schema_url=s.SCHEMA_URL)
         meter = metrics.get_meter(SCOPE, version, schema_url=s.SCHEMA_URL)
         self._instruments = {name: instrument(meter, metric) for name, metric in s.METRICS.items() if name in EMITTED}
-        self.counts = counts
         self._watched: object = None
         self._claimed: weakref.WeakSet[Any] = weakref.WeakSet()
         self.watch()
@@ -217,7 +236,7 @@ class Telemetry:
         provider = trace.get_tracer_provider()
         if provider is not self._watched and hasattr(provider, "add_span_processor"):
             self._watched = provider
-            provider.add_span_processor(Watch())
+            provider.add_span_processor(Watch(self._flush))
 
     def start(self, model: str | None, opening: Mapping[str, Any], started: int) -> Recording:
         """The recording of a call that begins; `opening` is what samplers want to see."""
@@ -240,15 +259,19 @@ class Telemetry:
             (span for span in spans if span is not None and inference(span) and span not in self._claimed), None
         )
 
-    def record(self, entry: m.Entry, recording: Recording) -> None:
-        """Writes an entry as span, event and metrics."""
-        where = trace.set_span_in_context(recording.span)
+    def finish(self, entry: m.Entry, recording: Recording) -> Finished:
+        """Writes an entry onto its span; what is left to say needs nobody to wait for it."""
         heard = not isinstance(logs.get_logger_provider(), (logs.NoOpLoggerProvider, _proxy()))
         found = {**attributes(entry), **standard(entry)} if heard or recording.span.is_recording() else {}
         recording.finish(entry, found)
-        if self.counts:
+        return Finished(entry, found if heard else None, trace.set_span_in_context(recording.span))
+
+    def say(self, finished: Finished) -> None:
+        """Counts an entry and emits its events."""
+        entry, found, where = finished.entry, finished.attributes, finished.where
+        if self.counting():
             self._count(entry, where)
-        if not heard:
+        if found is None:
             return
         self._emit(s.EVENT_ENTRY, entry, found, where)
         if entry.context.identity_changed:
@@ -262,8 +285,18 @@ class Telemetry:
         threads = [Thread(target=provider.shutdown, daemon=True) for provider in every if leaving(provider)]
         for thread in threads:
             thread.start()
+        deadline = time.monotonic() + MAX_DRAIN_SECONDS
         for thread in threads:
-            thread.join(MAX_DRAIN_SECONDS)
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def counting(self) -> bool:
+        """Whether entries are counted here: asked for, and with a meter provider that counts."""
+        silent = (metrics.NoOpMeterProvider, _proxy_meter())
+        return self._mode == "sdk" and not isinstance(metrics.get_meter_provider(), silent)
+
+    def counter(self) -> str:
+        """What an entry says of who counted it."""
+        return "off" if self._mode == "off" else "sdk" if self.counting() else "none"
 
     def failed(self, stage: str) -> None:
         """Counts an error of our own."""
@@ -315,6 +348,13 @@ def leaving(provider: Any) -> bool:
     """Whether a provider is the SDK's and was set up to shut itself down at exit; one that the program keeps in its
     own hands is left to it."""
     return any(getattr(provider, name, None) is not None for name in ("_atexit_handler", "_at_exit_handler"))
+
+
+@lru_cache(maxsize=1)
+def _proxy_meter() -> type:
+    from opentelemetry.metrics._internal import _ProxyMeterProvider
+
+    return _ProxyMeterProvider
 
 
 @lru_cache(maxsize=1)

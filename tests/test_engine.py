@@ -104,9 +104,9 @@ class Agent:
         self.messages += [said, returned]
 
     def true_prefix(self, before: dict[str, Any]) -> int:
-        """How many leading tokens the next prompt shares with that of an earlier body, by the engine's own tokenizer."""
+        """How many leading tokens the next prompt shares with that of an earlier body, by the engine itself."""
         old, new = (self._tokens(body) for body in (before, self.body()))
-        return next((n for n, (a, b) in enumerate(zip(old, new)) if a != b), min(len(old), len(new)))
+        return next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
 
     def _tokens(self, body: dict[str, Any]) -> list[int]:
         prompt = self.engine.post("/apply-template", body)["prompt"]
@@ -173,7 +173,7 @@ def one_description(agent: Agent) -> None:
 
 
 def middle_message(agent: Agent) -> None:
-    agent.messages[5]["content"] = "I have read the next part of the source before I judge it."
+    agent.messages[3]["content"] = "I have read the next part of the source before I judge it."
 
 
 CHANGES = (
@@ -191,7 +191,7 @@ CHANGES = (
     ),
     Change(
         "middle-message-edited", middle_message, "history_rewritten", ["edited"],
-        {"segment": "message", "index": 6, "name": "assistant", "offset": 2, "kind": "edited"},
+        {"segment": "message", "index": 4, "name": "assistant", "offset": 2, "kind": "edited"},
     ),
 )  # fmt: skip
 every_change = pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
@@ -199,13 +199,13 @@ every_change = pytest.mark.parametrize("change", CHANGES, ids=lambda change: cha
 
 @every_change
 def test_a_change_is_named_in_its_place(agent: Agent, change: Change, ledger: Ledger) -> None:
-    """After five turns of appending, the one call that follows a change is blamed on it, and no other is."""
-    agent.work(5)
+    """After four turns of appending, the one call that follows a change is blamed on it, and no other is."""
+    agent.work(4)
     change.make(agent)
     agent.work(2)
     entries = ledger.flat()
-    blamed = entries[5]
-    assert [entry["miss_cause"] for entry in entries] == ["cold_start", *[None] * 4, change.cause, None]
+    blamed = entries[4]
+    assert [entry["miss_cause"] for entry in entries] == ["cold_start", *[None] * 3, change.cause, None]
     assert (blamed["miss_detail"], place(blamed)) == (change.detail, change.position)
     assert (blamed["miss_confidence"], blamed["cache_outcome"] != "hit") == ("observed", True)
 
@@ -213,18 +213,18 @@ def test_a_change_is_named_in_its_place(agent: Agent, change: Change, ledger: Le
 @every_change
 def test_what_a_change_leaves_is_predicted(agent: Agent, change: Change, ledger: Ledger) -> None:
     """What remains reusable after a change is predicted within one percent of the prompt, without a tokenizer."""
-    agent.work(5)
+    agent.work(4)
     change.make(agent)
-    agent.work(2)
+    agent.ask()
     for entry in ledger.flat()[1:]:
         holds(agent.engine, entry)
 
 
-@every_change
+@pytest.mark.parametrize("change", [CHANGES[0], CHANGES[-1]], ids=lambda change: change.name)
 def test_the_engine_reuses_the_true_common_prefix(agent: Agent, change: Change, ledger: Ledger) -> None:
     """The yardstick itself: full attention reuses what the two prompts share by the engine's own template and
     tokenizer, the recurrent state at most that."""
-    agent.work(3)
+    agent.work(2)
     before = agent.body()
     agent.ask()
     change.make(agent)
@@ -235,16 +235,16 @@ def test_the_engine_reuses_the_true_common_prefix(agent: Agent, change: Change, 
 
 
 def test_appending_is_predicted_to_the_token(agent: Agent, ledger: Ledger) -> None:
-    """Over fourteen turns everything that was sent before is reused, exactly as predicted, and nothing is blamed."""
+    """Over twelve turns everything that was sent before is reused, exactly as predicted, and nothing is blamed."""
     counts = []
-    for _ in range(14):
+    for _ in range(12):
         counts.append(agent.ask())
         agent.append()
     entries = ledger.flat()
     assert [(entry["input_tokens"], entry["cached_tokens"]) for entry in entries] == counts
     assert [entry["cached_tokens"] for entry in entries[1:]] == [prompt for prompt, _ in counts[:-1]]
     assert [entry["reusable_tokens"] for entry in entries[1:]] == [prompt for prompt, _ in counts[:-1]]
-    assert [entry["miss_cause"] for entry in entries] == ["cold_start"] + [None] * 13
+    assert [entry["miss_cause"] for entry in entries] == ["cold_start"] + [None] * 11
     assert counts[-1][0] < 20_000
 
 
@@ -277,10 +277,9 @@ def test_an_undo_is_nobodys_fault(agent: Agent, ledger: Ledger) -> None:
 
 
 def test_interleaved_sessions_do_not_blame_each_other(engine: Running, agent: Agent, ledger: Ledger) -> None:
-    """Two conversations with the same tools and rules, call by call in turn: two sessions, each predicted to the token
-    and without a cause after its first call."""
-    other = Agent(engine, agent.mark)
-    other.messages[0]["content"] = "The credit notes do not match their invoices. Say why, and change nothing."
+    """Two agents with tools of their own, call by call in turn: two sessions, each predicted to the token and without a
+    cause after its first call. (With one header the engine would overwrite the one conversation with the other.)"""
+    other = Agent(engine, agent.mark[::-1])
     for _ in range(5):
         agent.work(1)
         other.work(1)
@@ -289,7 +288,8 @@ def test_interleaved_sessions_do_not_blame_each_other(engine: Running, agent: Ag
     assert [len({entry["session_id"] for entry in own}) for own in (mine, others, entries)] == [1, 1, 2]
     assert [entry["miss_cause"] for entry in entries] == ["cold_start"] * 2 + [None] * 8
     for own in (mine, others):
-        assert [e["reusable_tokens"] for e in own[1:]] == [e["cached_tokens"] for e in own[1:]]
+        sizes = [entry["input_tokens"] for entry in own[:-1]]
+        assert [(e["reusable_tokens"], e["cached_tokens"]) for e in own[1:]] == [(size, size) for size in sizes]
 
 
 def test_a_second_session_starts_with_the_shared_header(engine: Running, agent: Agent, ledger: Ledger) -> None:
@@ -299,6 +299,6 @@ def test_a_second_session_starts_with_the_shared_header(engine: Running, agent: 
     other.messages[0]["content"] = "The credit notes do not match their invoices. Say why, and change nothing."
     other.ask()
     entry = ledger.flat()[-1]
-    assert (entry["miss_cause"], entry["cached_tokens"] <= entry["reusable_tokens"] + 40) == ("cold_start", True)
-    if engine.arch == "llama":
-        holds(engine, entry)
+    predicted, cached, slack = entry["reusable_tokens"], entry["cached_tokens"], entry["input_tokens"] // 100
+    assert entry["miss_cause"] == "cold_start"
+    assert abs(cached - predicted) <= slack if engine.arch == "llama" else cached <= predicted + slack

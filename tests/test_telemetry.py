@@ -25,10 +25,15 @@ TYPES: Mapping[str, type | tuple[type, ...]] = {
 }  # fmt: skip
 
 
+def put(speaking: Telemetry, entry: m.Entry, recording: telemetry.Recording) -> None:
+    """Everything that is said of an entry, at once."""
+    speaking.say(speaking.finish(entry, recording))
+
+
 def record(signals: Signals, entry: m.Entry = ENTRY, opening: Mapping[str, Any] = OPENING) -> Any:
     """Records an entry on a span of our own, and gives that span."""
     speaking = Telemetry("0.1.0")
-    speaking.record(entry, speaking.start(entry.model.model_id, opening, 1_800_000_000_500_000_000))
+    put(speaking, entry, speaking.start(entry.model.model_id, opening, 1_800_000_000_500_000_000))
     return signals.spans.get_finished_spans()[-1]
 
 
@@ -91,7 +96,7 @@ def test_a_peers_span_is_enriched(attributes: dict[str, Any], signals: Signals) 
     speaking = Telemetry("0.1.0")
     peer = Peer("peer", attributes).span
     with trace.use_span(peer, end_on_exit=True):
-        speaking.record(ENTRY, speaking.start("gpt-5", OPENING, 0))
+        put(speaking, ENTRY, speaking.start("gpt-5", OPENING, 0))
     (span,) = signals.spans.get_finished_spans()
     assert {**attributes, **frozen(telemetry.attributes(ENTRY))}.items() <= dict(span.attributes).items()
 
@@ -100,7 +105,7 @@ def test_a_peers_span_that_is_not_current_is_found(signals: Signals) -> None:
     """An inference span that was started in this context and never made current is enriched all the same."""
     speaking = Telemetry("0.1.0")
     peer = Peer("peer", {"gen_ai.operation.name": "chat"}).span
-    speaking.record(ENTRY, speaking.start("gpt-5", OPENING, 0))
+    put(speaking, ENTRY, speaking.start("gpt-5", OPENING, 0))
     peer.end()
     (span,) = signals.spans.get_finished_spans()
     assert span.attributes[s.CONTEXT_LEDGER_ENTRY_ID] == "e1"
@@ -111,7 +116,7 @@ def test_an_agents_span_is_not_taken_for_an_inference(signals: Signals) -> None:
     speaking = Telemetry("0.1.0")
     agent = Peer("agent", {"gen_ai.operation.name": "invoke_agent"}).span
     with trace.use_span(agent, end_on_exit=True):
-        speaking.record(ENTRY, speaking.start("gpt-5", OPENING, 0))
+        put(speaking, ENTRY, speaking.start("gpt-5", OPENING, 0))
     ours, theirs = signals.spans.get_finished_spans()
     assert (ours.parent.span_id, dict(theirs.attributes)) == (
         theirs.context.span_id,
@@ -125,7 +130,7 @@ def test_a_peers_span_survives_its_attribute_limit(signals: Signals) -> None:
     peer = Peer("peer", {"openinference.span.kind": "LLM"}).span
     with trace.use_span(peer, end_on_exit=True):
         recording = speaking.start("gpt-5", OPENING, 0)
-        speaking.record(ENTRY, recording)
+        put(speaking, ENTRY, recording)
         peer.set_attributes({f"llm.input_messages.{n}.content": "x" for n in range(400)})
     (span,) = signals.spans.get_finished_spans()
     assert frozen(telemetry.attributes(ENTRY)).items() <= dict(span.attributes).items()
@@ -191,8 +196,8 @@ def test_quota_is_never_dollars() -> None:
 def test_nothing_is_counted_when_the_collector_counts(signals: Signals) -> None:
     """With CONTEXT_LEDGER_METRICS=collector the entry is recorded and no instrument moves."""
     before = signals.counted()
-    speaking = Telemetry("0.1.0", counts=False)
-    speaking.record(ENTRY, speaking.start("gpt-5", OPENING, 0))
+    speaking = Telemetry("0.1.0", "collector")
+    put(speaking, ENTRY, speaking.start("gpt-5", OPENING, 0))
     assert (signals.counted(), len(signals.spans.get_finished_spans())) == (before, 1)
 
 

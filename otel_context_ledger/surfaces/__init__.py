@@ -12,6 +12,7 @@ from otel_context_ledger.model import UNKNOWN, Json, Request, Response
 from otel_context_ledger.surfaces import anthropic_messages, compatible, kimi, openai_chat, openai_responses
 from otel_context_ledger.surfaces.facts import Facts, Lore
 
+MAX_PLACES = 256
 CHAT, RESPONSES, MESSAGES = "chat_completions", "responses", "messages"
 
 
@@ -58,6 +59,26 @@ def find(host: str, path: str, body: Json, lore: Lore, named: Mapping[str, str] 
     """
     api = api_of(path, body)
     return make(name_of(host, path, lore, named or {}), api, lore) if api else None
+
+
+class Directory:
+    """Surfaces by host and path, each made once: a program calls few places many times."""
+
+    def __init__(self, lore: Lore, named: Mapping[str, str] | None = None) -> None:
+        self._lore, self._named = lore, named or {}
+        self._known: dict[tuple[str, str, str], Surface] = {}
+
+    def find(self, host: str, path: str, body: Json) -> Surface | None:
+        """As the function `find`."""
+        api = api_of(path, body)
+        if api is None:
+            return None
+        key = (host, path, api)
+        if key not in self._known:
+            if len(self._known) >= MAX_PLACES:
+                self._known.clear()
+            self._known[key] = make(name_of(host, path, self._lore, self._named), api, self._lore)
+        return self._known[key]
 
 
 def api_of(path: str, body: Json) -> str | None:

@@ -1,0 +1,145 @@
+"""Work that a call leaves behind, done in the order it came by one daemon thread: bounded, fork-safe, flushed at exit.
+
+What the jobs do, and what becomes of an error in one, is their owner's business: a job must not raise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import threading
+import time
+import weakref
+from collections.abc import Callable
+
+Job = Callable[[], None]
+_Item = Job | threading.Event | None
+
+
+class Backlog:
+    """Jobs that wait, at most `capacity` of them. The thread `name` starts with the first one; `leave` is called where
+    it ends, and in a forked child, to which nothing of its parent's passes on."""
+
+    def __init__(self, name: str, capacity: int, leave: Job = lambda: None) -> None:
+        self._name, self._capacity, self._leave = name, capacity, leave
+        self._closed = False
+        self._empty()
+        _backlogs.add(self)
+
+    @property
+    def lost(self) -> int:
+        """Jobs not done: no room, given after `close`, or counted by their owner with `lose`."""
+        return self._lost
+
+    def put(self, job: Job) -> None:
+        """Queue one job, or count it as lost where there is no room."""
+        if self._closed or self._jobs.qsize() >= self._capacity:
+            self.lose(1)
+            return
+        self._jobs.put(job)
+        if self._worker is None:
+            self._start()
+
+    def lose(self, jobs: int) -> None:
+        """Count jobs as lost."""
+        with self._lock:
+            self._lost += jobs
+
+    def flush(self, timeout: float) -> bool:
+        """Wait at most `timeout` seconds until every job put before is done or counted as lost."""
+        if self._closed:
+            return self._jobs.empty()
+        if self._worker is None:
+            return self._work_here(time.monotonic() + timeout)
+        if self._worker is threading.current_thread():
+            return False
+        reached = threading.Event()
+        self._jobs.put(reached)
+        return reached.wait(timeout)
+
+    def close(self, timeout: float = 5.0) -> None:
+        """Do what waits for at most `timeout` seconds, count the rest as lost, and end the thread."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        if self._worker is None:
+            self._work_here(time.monotonic() + timeout)
+            self._leave()
+        else:
+            self._jobs.put(None)
+            self._worker.join(timeout)
+        self._discard()
+
+    def _empty(self) -> None:
+        # A finaliser may run inside these and enter them again: Queue and Lock would deadlock.
+        self._jobs: queue.SimpleQueue[_Item] = queue.SimpleQueue()
+        self._lock = threading.RLock()
+        self._worker: threading.Thread | None = None
+        self._lost = 0
+
+    def _start_over(self) -> None:
+        """In a forked child: what waited belongs to the parent, whose thread does not exist here."""
+        self._leave()
+        self._empty()
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._worker is not None:
+                return
+            worker = threading.Thread(target=self._work, name=self._name, daemon=True)
+            self._worker = worker
+            try:
+                worker.start()
+            except RuntimeError:
+                # No more threads, or the interpreter is going down: `flush` and `close` work in their caller's thread.
+                self._worker = None
+
+    def _work(self) -> None:
+        jobs = self._jobs
+        while self._do(jobs.get()):
+            pass
+        self._leave()
+
+    def _work_here(self, deadline: float) -> bool:
+        with self._lock:
+            while time.monotonic() < deadline:
+                if self._jobs.empty():
+                    return True
+                self._do(self._jobs.get_nowait())
+        return self._jobs.empty()
+
+    def _do(self, item: _Item) -> bool:
+        """Whether the thread goes on after this item. A separate call, so that the idle thread holds no job."""
+        if item is None:
+            return False
+        if isinstance(item, threading.Event):
+            item.set()
+        else:
+            item()
+        return True
+
+    def _discard(self) -> None:
+        stopped = self._worker is None or not self._worker.is_alive()
+        with contextlib.suppress(queue.Empty):
+            while True:
+                item = self._jobs.get_nowait()
+                if isinstance(item, threading.Event):
+                    item.set()
+                elif item is not None:
+                    self.lose(1)
+        if not stopped:
+            self._jobs.put(None)
+
+
+_backlogs: weakref.WeakSet[Backlog] = weakref.WeakSet()
+
+
+def _start_over_all() -> None:
+    for backlog in list(_backlogs):
+        backlog._start_over()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_over_all)

@@ -1,0 +1,68 @@
+"""The demo as `make demo` runs it: every planted mistake named with its place and price, and nothing else blamed."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+# Turn, what was done wrong, cause, and place; a clock's character depends on when the demo runs.
+PLANTED = [
+    ("5", "a plugin reload moved a tool", "tools_reordered", "tool 0 read: reordered"),
+    ("8", "a clock put into the system prompt", "policy_changed", "system 0, char 0: text"),
+    ("9", "the clock has moved", "volatile_prefix", "system 0, char …: datetime"),
+    ("10", "the clock has moved", "volatile_prefix", "system 0, char …: datetime"),
+    ("13", "an old tool result cleared in place", "history_rewritten", "message 6 tool, char 0: pruned"),
+]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The demo's process, after its end."""
+    ledger = tmp_path_factory.mktemp("demo") / "ledger.jsonl"
+    ours = ("ENGINE", "CONTEXT_LEDGER_", "OTEL_", "OPENAI_")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    command = [sys.executable, "-m", "examples.demo", "--ledger", str(ledger)]
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    return subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, encoding="utf-8", timeout=180, check=False
+    )
+
+
+def rows(screen: str) -> list[list[str]]:
+    """The cells of the last screen's table, its head left out."""
+    lines = [line for line in screen.splitlines() if line.startswith("│")]
+    return [[cell.strip() for cell in line.strip("│").split("│")] for line in lines]
+
+
+def test_the_demo_succeeds(demo: Any) -> None:
+    """It ends with exit code 0: the agent did its work, and the ledger named what was planted."""
+    assert (demo.returncode, "the sample repository's tests pass" in demo.stdout) == (0, True), demo.stderr
+
+
+def test_the_last_screen_names_every_mistake_in_its_place(demo: Any) -> None:
+    """Tools reordered, a clock in the system prompt, and history pruned in place: cause and place of each."""
+    *named, _ = rows(demo.stdout)
+    seen = [(turn, told, cause, place, verdict) for turn, told, cause, place, _, _, verdict in named]
+    fixed = [(*row[:3], re.sub(r"char \d+: datetime", "char …: datetime", row[3]), row[4]) for row in seen]
+    assert fixed == [(*planted, "named") for planted in PLANTED]
+
+
+def test_the_last_screen_adds_up_what_the_mistakes_cost(demo: Any) -> None:
+    """Every mistake has its tokens and dollars, and the last row is their sum."""
+    counts = [int(row[4].replace(",", "")) for row in rows(demo.stdout)]
+    prices = [float(row[5]) for row in rows(demo.stdout)]
+    assert all(count > 1000 for count in counts)
+    assert counts[-1] == sum(counts[:-1])
+    assert prices[-1] == pytest.approx(sum(prices[:-1]), abs=0.0005)
+
+
+def test_the_last_screen_says_that_nothing_else_was_blamed(demo: Any) -> None:
+    """The sixteen calls are all looked at, and the screen ends with that."""
+    assert demo.stdout.splitlines()[-1].strip() == "Nothing else was blamed: 16 calls looked at."
