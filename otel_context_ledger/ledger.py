@@ -24,7 +24,6 @@ from otel_context_ledger.reuse.traces import Found, Traces
 from otel_context_ledger.surfaces import Surface
 from otel_context_ledger.surfaces.facts import Lore
 
-MAX_TRAIL = 4096
 MAX_ROUTES = 8
 # How an answer says that it is whole, in the words of the dialects.
 _TURN_ENDS = (("stop",), ("end_turn",), ("completed",))
@@ -307,7 +306,7 @@ class Ledger:
         ends = range(shared, len(outline.messages))
         rows += [
             ("message", named(outline.messages[at]), outline.sizes[at], self._export(outline.digests[at]))
-            for at in ends[:MAX_TRAIL]
+            for at in ends[: m.MAX_TRAIL]
         ]
         return m.Trail(head.entry_id if head and same_header else None, keep, tuple(rows))
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 Json = Mapping[str, object]
 
 UNKNOWN = "unknown"
+# Messages that one trail spells out; what is beyond is left to the prefix digests.
+MAX_TRAIL = 4096
 
 
 @dataclass(frozen=True, slots=True)

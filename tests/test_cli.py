@@ -255,8 +255,8 @@ time                 id    session  model    input  cached  missed  reused  caus
 total                               1 call       ?       ?       ?       ?                                 ?
 
 input, cached and missed: sums over the 0 calls whose cached tokens are known; 1 unknown
-input of all calls: 0 tokens over 0 calls; 1 unknown
-cost: $0.0000 over 0 calls; 1 unknown
+input of all calls: ? tokens over 0 calls; 1 unknown
+cost: ? over 0 calls; 1 unknown
 not run to their end: 1 call
 """,
         "",

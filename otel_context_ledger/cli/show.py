@@ -219,8 +219,8 @@ def _total_cost(sums: Totals) -> str:
 def _definitions(sums: Totals) -> list[str]:
     measured = f"input, cached and missed: sums over the {plural(sums.measured, 'call')} whose cached tokens are known"
     known = sums.calls - sums.input_unknown
-    every = f"input of all calls: {sums.input:,} tokens over {plural(known, 'call')}"
-    priced = f"cost: {money(sums.dollars)} over {plural(sums.priced, 'call')}"
+    every = f"input of all calls: {f'{sums.input:,}' if known else UNKNOWN} tokens over {plural(known, 'call')}"
+    priced = f"cost: {money(sums.dollars) if sums.priced else UNKNOWN} over {plural(sums.priced, 'call')}"
     if sums.dollars_of_providers:
         priced += f", {money(sums.dollars_of_providers)} of it as stated by the provider ({PROVIDER_MARK})"
     quota = (

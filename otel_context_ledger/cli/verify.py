@@ -16,11 +16,10 @@ from otel_context_ledger.cli import trails as t
 from otel_context_ledger.cli.calls import MISSING, Book, Call
 from otel_context_ledger.cli.printing import Answer, Lines, plural, styled
 from otel_context_ledger.config import Config
+from otel_context_ledger.model import MAX_TRAIL
 
 # A line is written after its call ended, and clocks of several processes may be that far apart.
 SLACK_SECONDS = 5.0
-# So many new messages of a call are told at most.
-TRAIL_MESSAGES = 4096
 LOCATOR_DIGITS = 16
 TRAIL_GROUP = "segments"
 _LISTS = ("string[]",)
@@ -235,7 +234,7 @@ def trail(call: Call, ledger: Ledger) -> Iterator[str]:
 def _cut(call: Call) -> bool:
     """Whether a call sent more new messages than its line tells of."""
     found = t.read(call)
-    return found is None or len(found.add) >= TRAIL_MESSAGES
+    return found is None or len(found.add) >= MAX_TRAIL
 
 
 def prefix(call: Call, ledger: Ledger) -> tuple[str, list[str]]:
