@@ -86,8 +86,8 @@ class ContextLedgerInstrumentor(BaseInstrumentor):  # type: ignore[misc,unused-i
 
     def flush(self, timeout: float = FLUSH_SECONDS) -> bool:
         """Waits at most `timeout` seconds until every finished entry is in the file and said to OpenTelemetry."""
-        written = self._file is None or self._file.flush(timeout)
-        return (self._desk is None or self._desk.backlog.flush(timeout)) and written
+        said = self._desk is None or self._desk.backlog.flush(timeout)
+        return (self._file is None or self._file.flush(timeout)) and said
 
     def _uninstrument(self, **kwargs: Any) -> None:
         for module in loaded():

@@ -120,7 +120,7 @@ class Desk:
     def abandon(self) -> None:
         """Ends the calls that are still open when the program exits."""
         for invocation in list(self._open):
-            invocation.dropped()
+            invocation.left()
 
 
 class Invocation:
@@ -160,7 +160,7 @@ class Invocation:
         try:
             yield
         except GeneratorExit:
-            self.ended("closed")
+            self.dropped()
             raise
         except BaseException as error:
             self.failed(error)
@@ -205,7 +205,7 @@ class Invocation:
     def unclaimed(self) -> None:
         """What could have made a stream is gone: if it never did, the call is abandoned."""
         if not self._claimed:
-            self.ended("abandoned")
+            self.dropped()
 
     def answered(self, answer: object) -> None:
         """The call returned a whole answer as an object of the SDK."""
@@ -225,7 +225,13 @@ class Invocation:
         self._end(read, m.Ending(how if answer is None else "complete", name))
 
     def dropped(self) -> None:
-        """The stream was garbage collected: closed if any of it was read, else abandoned."""
+        """The stream was left or garbage collected. A collection may come at any moment, in the middle of our own work
+        too, so that the entry is ended by another thread, never on the spot."""
+        if not self._ended:
+            self._desk.backlog.put(self.left)
+
+    def left(self) -> None:
+        """Ends a stream that nobody will read on: closed if any of it was read, else abandoned."""
         self.ended("closed" if self._kept else "abandoned")
 
     def ended(self, how: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import subprocess
@@ -330,3 +331,15 @@ def test_nothing_of_the_content_reaches_a_signal(provider: Provider, ledger: Led
 def _no_leftovers() -> Iterator[None]:
     yield
     logging.disable(logging.NOTSET)
+
+
+def test_a_stream_collected_in_the_middle_of_our_own_work(provider: Provider, ledger: Ledger) -> None:
+    """A collection that finalises an unread stream while our lock is held neither hangs nor loses its entry."""
+    desk = ledger.instrumentor._desk
+    assert desk is not None
+    stream = ask(provider, stream=True)
+    next(iter(stream))
+    with desk.ledger._lock:
+        del stream
+        gc.collect()
+    assert [entry["call_end"] for entry in ledger.flat()] == ["closed"]
