@@ -6,7 +6,6 @@ What the jobs do, and what becomes of an error in one, is their owner's business
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import queue
 import threading
@@ -100,8 +99,7 @@ class Backlog:
     def _work(self) -> None:
         jobs = self._jobs
         while self._do(jobs.get()):
-            if jobs.empty():
-                tidy()
+            pass
         self._leave()
 
     def _work_here(self, deadline: float) -> bool:
@@ -133,15 +131,6 @@ class Backlog:
                     self.lose(1)
         if not stopped:
             self._jobs.put(None)
-
-
-def tidy() -> None:
-    """Collects young garbage here, where no event loop runs, when the next collection is near. The records of a call
-    bring it nearer, and it would else fall into the program's own code more often than without them, and run there the
-    finalisers of whatever has died: a client of a closed event loop that is finalised inside another one complains."""
-    nearest = gc.get_threshold()[0]
-    if nearest and gc.isenabled() and 2 * gc.get_count()[0] > nearest:
-        gc.collect(0)
 
 
 _backlogs: weakref.WeakSet[Backlog] = weakref.WeakSet()

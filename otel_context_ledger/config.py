@@ -51,8 +51,9 @@ def from_env(environ: Mapping[str, str]) -> Config:
     warnings: list[str] = []
     for name, (parse, forms) in _VARIABLES.items():
         variable = PREFIX + name.upper()
-        raw = environ.get(variable, environ.get(f"OTEL_{variable}"))
-        if raw is None or raw.strip() == "":
+        # A flag of opentelemetry-instrument sets the second spelling, and a flag outranks the environment.
+        raw = environ.get(f"OTEL_{variable}", "").strip() or environ.get(variable, "").strip()
+        if not raw:
             continue
         try:
             found[name] = parse(raw.strip())

@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
 from threading import Thread
-from typing import Any, get_origin
+from typing import Any, get_args, get_origin
 from urllib.parse import urlsplit
 
 import orjson
@@ -122,6 +122,7 @@ class ContextLedgerInstrumentor(BaseInstrumentor):  # type: ignore[misc,unused-i
         invocation = self._begin(instance, args, kwargs)
         if invocation is None:
             return await wrapped(*args, **kwargs)
+        invocation.asynchronous()
         with invocation.watching():
             result = await wrapped(*args, **self._with_shell(args, kwargs, invocation))
         self._deliver(invocation, result, kwargs)
@@ -242,8 +243,18 @@ def watched(stream_cls: Any) -> Any:
         return stream_cls
     body = _asynchronous(origin) if hasattr(origin, "__aiter__") else _synchronous(origin)
     names = {name: getattr(origin, name) for name in ("__module__", "__qualname__", "__doc__")}
-    body |= {**names, "__orig_bases__": (stream_cls,), _INVOCATION: None}
+    body |= {**names, "__orig_bases__": _bases(stream_cls, origin), _INVOCATION: None}
     return types.new_class(origin.__name__, (origin,), {}, lambda namespace: namespace.update(body))
+
+
+def _bases(stream_cls: Any, origin: Any) -> tuple[Any, ...]:
+    """The generic base from which the SDK reads the type of the events, for its own class and for a program's."""
+    for base in getattr(origin, "__orig_bases__", ()):
+        sdk = get_origin(base)
+        if sdk is not None and hasattr(sdk, "__stream__"):
+            given = get_args(stream_cls)
+            return (sdk[given] if given and base.__parameters__ else base,)
+    return (stream_cls,)
 
 
 def attach(stream: Any, invocation: Invocation) -> None:
@@ -328,7 +339,7 @@ def assemble(settings: config.Config) -> tuple[Desk, store.Store | None, Callabl
     speaking = telemetry.Telemetry(__version__, settings.metrics, backlog.flush)
     desk = Desk(ledger, speaking, around, time.perf_counter, find, backlog, keep)
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_renew(weakref.ref(ledger)))
+        os.register_at_fork(after_in_child=_renew(weakref.ref(ledger), weakref.ref(desk)))
     for waiting in (backlog, file):
         if waiting is not None:
             multiprocessing.util.register_after_fork(waiting, _flush_at_worker_end)
@@ -369,12 +380,14 @@ def _watcher(settings: config.Config) -> repository.Watcher | None:
     return watcher
 
 
-def _renew(ledger: weakref.ref[Ledger]) -> Callable[[], None]:
+def _renew(ledger: weakref.ref[Ledger], desk: weakref.ref[Desk]) -> Callable[[], None]:
     def renew() -> None:
         _ids.seed()
-        found = ledger()
+        found, where = ledger(), desk()
         if found is not None:
             found.renew_lock()
+        if where is not None:
+            where.disown()
 
     return renew
 
@@ -398,7 +411,8 @@ def _load_prices() -> None:
 
 def _leave(desk: Desk, file: store.Store | None) -> None:
     """At exit: streams still open end their entries, then the file and the exporters get what waits."""
-    desk.abandon()
+    with desk.guard("exit"):
+        desk.abandon()
     desk.backlog.close(FLUSH_SECONDS)
     if file is not None:
         file.close(FLUSH_SECONDS)
@@ -407,6 +421,8 @@ def _leave(desk: Desk, file: store.Store | None) -> None:
 
 def _stop(leave: Callable[[], None], desk: Desk, file: store.Store | None, watcher: repository.Watcher | None) -> None:
     atexit.unregister(leave)
+    with desk.guard("exit"):
+        desk.abandon()
     desk.backlog.close(FLUSH_SECONDS)
     if file is not None:
         file.close(FLUSH_SECONDS)

@@ -6,7 +6,9 @@ The whole architecture is one flow: surface → request → draft → recording 
 
 from __future__ import annotations
 
+import gc
 import logging
+import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,6 +24,10 @@ from otel_context_ledger.surfaces.events import mapping, plain
 from otel_context_ledger.telemetry import Finished, Recording, Telemetry
 
 MAX_KEPT_EVENTS = 512
+MAX_COPIES = 100
+THREAD_BOUND = frozenset(
+    {"_tkinter", "PyQt5", "PyQt6", "PySide2", "PySide6", "gi", "wx", "kivy", "pythoncom", "comtypes"}
+)
 _log = logging.getLogger("otel_context_ledger")
 
 
@@ -79,6 +85,7 @@ class Desk:
         self.ledger, self.telemetry, self.find, self.backlog, self.keep = ledger, telemetry, find, backlog, keep
         self.surroundings, self.ticks = surroundings, ticks
         self.errors: dict[str, int] = {}
+        self.awaited = False
         self._open: weakref.WeakSet[Invocation] = weakref.WeakSet()
 
     def guard(self, stage: str) -> Guard:
@@ -106,12 +113,14 @@ class Desk:
 
     def say(self, finished: Finished) -> None:
         """Leaves the counting and the events of an entry to the background, if anybody listens."""
-        if finished.attributes is not None or self.telemetry.counting():
+        if finished.attributes is not None or self.awaited or self.telemetry.counting():
             self.backlog.put(partial(self._say, finished))
 
     def _say(self, finished: Finished) -> None:
         with self.guard("telemetry"):
             self.telemetry.say(finished)
+        if self.awaited:
+            tidy()
 
     def ended(self, invocation: Invocation) -> None:
         """An invocation has ended: it need not be ended at exit."""
@@ -119,8 +128,36 @@ class Desk:
 
     def abandon(self) -> None:
         """Ends the calls that are still open when the program exits."""
-        for invocation in list(self._open):
+        for invocation in self._still_open():
             invocation.left()
+
+    def disown(self) -> None:
+        """In a forked child: the calls that are open are the parent's to end."""
+        for invocation in self._still_open():
+            invocation.disown()
+        self._open.clear()
+
+    def _still_open(self) -> list[Invocation]:
+        # Another thread may begin or end a call while the set is copied.
+        copies = (_copied(self._open) for _ in range(MAX_COPIES))
+        return next((found for found in copies if found is not None), [])
+
+
+def tidy() -> None:
+    """Collects young garbage in this thread, where no event loop runs, when a collection is near. A call's records
+    bring it nearer, and it would else fall into the program's event loops more often than without them: a dead client
+    of a closed loop that is finalised inside another one complains on stderr. Only for programs that await their calls,
+    and never beside a toolkit whose objects must die in the thread that made them (decision 0014)."""
+    nearest = gc.get_threshold()[0]
+    if nearest and gc.isenabled() and 2 * gc.get_count()[0] > nearest and THREAD_BOUND.isdisjoint(sys.modules):
+        gc.collect(0)
+
+
+def _copied(calls: weakref.WeakSet[Invocation]) -> list[Invocation] | None:
+    try:
+        return list(calls)
+    except RuntimeError:
+        return None
 
 
 class Invocation:
@@ -198,6 +235,10 @@ class Invocation:
         """The desk's guard."""
         return self._desk.guard(stage)
 
+    def asynchronous(self) -> None:
+        """This call is awaited: event loops are at work in this program."""
+        self._desk.awaited = True
+
     def claim(self) -> None:
         """A stream took charge of this call: it will say when it ends."""
         self._claimed = True
@@ -229,6 +270,10 @@ class Invocation:
         too, so that the entry is ended by another thread, never on the spot."""
         if not self._ended:
             self._desk.backlog.put(self.left)
+
+    def disown(self) -> None:
+        """This call is another process's: nothing is said of it here."""
+        self._ended = True
 
     def left(self) -> None:
         """Ends a stream that nobody will read on: closed if any of it was read, else abandoned."""

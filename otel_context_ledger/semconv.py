@@ -421,6 +421,7 @@ MEMBERS: dict[str, tuple[str, ...]] = {
         "store",
         "telemetry",
         "repository",
+        "exit",
     ),
 }
 

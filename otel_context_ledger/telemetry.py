@@ -40,6 +40,8 @@ PEERS: tuple[tuple[str, tuple[str, ...] | None], ...] = (
     ("openinference.span.kind", ("LLM",)),
     ("langfuse.observation.type", ("generation",)),
 )
+# Scopes whose spans begin below the seam, within a call that is ours already: our own, and anthropic 2's own tracing.
+BELOW = (SCOPE, "com.anthropic.sdk.python")
 SUPPRESSED = ("suppress_instrumentation", "suppress_language_model_instrumentation")
 _CONVERSATION = "opentelemetry.util.genai.conversation_id"
 _started: ContextVar[weakref.ref[trace.Span] | None] = ContextVar("context_ledger_started", default=None)
@@ -160,7 +162,7 @@ class Watch(SpanProcessor):
 def inference(span: Any) -> bool:
     """Whether a live span is another instrumentation's inference span."""
     scope = getattr(span, "instrumentation_scope", None)
-    if not span.is_recording() or (scope is not None and scope.name == SCOPE):
+    if not span.is_recording() or (scope is not None and scope.name in BELOW):
         return False
     known = getattr(span, "attributes", None) or {}
     return any(key in known and (values is None or known[key] in values) for key, values in PEERS)

@@ -27,6 +27,8 @@ def test_defaults() -> None:
         ({"CONTEXT_LEDGER_ENABLED": "0"}, {"enabled": False}),
         ({"CONTEXT_LEDGER_FILE": "a/b.jsonl"}, {"file": Path("a/b.jsonl")}),
         ({"OTEL_CONTEXT_LEDGER_FILE": "c.jsonl"}, {"file": Path("c.jsonl")}),
+        ({"CONTEXT_LEDGER_FILE": "a.jsonl", "OTEL_CONTEXT_LEDGER_FILE": "c.jsonl"}, {"file": Path("c.jsonl")}),
+        ({"CONTEXT_LEDGER_FILE": "", "OTEL_CONTEXT_LEDGER_FILE": "c.jsonl"}, {"file": Path("c.jsonl")}),
         ({"CONTEXT_LEDGER_FILE_KEEP": "2"}, {"file_keep": 2}),
         (
             {"CONTEXT_LEDGER_SURFACES": "127.0.0.1:80=kimi_code, Gate.Example=openai"},

@@ -303,8 +303,9 @@ def test_nothing_of_the_content_reaches_a_signal(provider: Provider, ledger: Led
     """No prompt, answer, tool text, key or error text is in the ledger file or in any signal."""
     secret = "m4rk3r"
     tool = {"type": "function", "function": {"name": "read", "description": secret, "parameters": {"title": secret}}}
+    person = {"role": "user", "name": secret, "content": secret}
     given = {
-        "messages": [{"role": "system", "content": secret}, {"role": "user", "content": secret}],
+        "messages": [{"role": "system", "content": secret}, person],
         "tools": [tool],
         "stop": [secret],
     }
@@ -343,3 +344,16 @@ def test_a_stream_collected_in_the_middle_of_our_own_work(provider: Provider, le
         del stream
         gc.collect()
     assert [entry["call_end"] for entry in ledger.flat()] == ["closed"]
+
+
+def test_a_programs_own_stream_class(provider: Provider, ledger: Ledger) -> None:
+    """A stream class of the program's own, derived from the SDK's, is iterated as it would be without us."""
+
+    class Events(openai.Stream[dict[str, Any]]):
+        pass
+
+    body = {"model": "m", "messages": [SYSTEM], "stream": True}
+    stream = client(provider).post("/chat/completions", body=body, cast_to=dict, stream=True, stream_cls=Events)
+    assert isinstance(stream, Events)
+    assert sum(1 for _ in stream) > 2
+    assert [entry["call_end"] for entry in ledger.flat()] == ["complete"]

@@ -271,15 +271,17 @@ def _header_segment(kind: str, index: int, value: object) -> Segment:
 
 
 def named(value: object) -> str:
-    """The name of a tool, else the role or type of a message or block."""
+    """The role of a message, the name of a tool, else the type of a block. A message's own `name` may be a person's and
+    is never asked for."""
     if isinstance(value, str):
         return "text"
     if not isinstance(value, Mapping):
         return type(value).__name__
     function = value.get("function")
-    places = (function.get("name") if isinstance(function, Mapping) else None, value.get("name"))
-    found = (*places, value.get("role"), value.get("type"))
-    return next((name[:MAX_NAME] for name in found if isinstance(name, str) and name), "object")
+    tool = function.get("name") if isinstance(function, Mapping) else None
+    found = (value.get("role"), tool, value.get("name"), value.get("type"))
+    name = next((name[:MAX_NAME] for name in found if isinstance(name, str) and name), "object")
+    return name if name.isascii() else name.encode("utf-8", "replace").decode()
 
 
 def texts(value: object, depth: int = 0) -> str:
