@@ -1,7 +1,7 @@
 """Tokens → money, on our own exclusive classes, or null with the reason; a missing rate is never a rate of zero.
 
 Rates are genai-prices' (`genai_prices`, per million tokens, tiers by prompt size) under the user's `[prices]` tables.
-Its own reader of usage is not used: it misses Kimi's top-level `cached_tokens` (research: peers).
+Its own reader of usage is not used: it misses Kimi's top-level `cached_tokens` (pydantic/genai-prices, read at 0.2.3).
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from otel_context_ledger.cost import Card, Prices, price
 from otel_context_ledger.reuse import attribution, locator
 from otel_context_ledger.reuse.attribution import Case, Judgement, Rules
 from otel_context_ledger.reuse.identity import Identity, Policies, identify
-from otel_context_ledger.reuse.lineage import Anchor, Arrival, Head, Lineage, Link
+from otel_context_ledger.reuse.lineage import MAX_ANCHORS, Anchor, Arrival, Head, Lineage, Link
 from otel_context_ledger.reuse.observed import Observations
 from otel_context_ledger.reuse.segments import Outline, named, texts
 from otel_context_ledger.reuse.traces import Found, Traces
@@ -358,7 +358,7 @@ def _anchored(head: Head, tokens: int | None) -> tuple[Anchor, ...]:
         return head.anchors
     size = head.outline.size()
     kept = [anchor for anchor in head.anchors if anchor.size < size and anchor.tokens <= tokens]
-    return (*kept[-63:], Anchor(size, tokens))
+    return (*kept[1 - MAX_ANCHORS :], Anchor(size, tokens))
 
 
 def _settled(head: Head, response: m.Response, draft: Draft, case: Case, extends: bool) -> Head:
@@ -492,7 +492,7 @@ def _request(draft: Draft, response: m.Response, ending: m.Ending, timing: m.Tim
         duration=timing.duration,
         finish_reasons=response.finish_reasons,
         response_id=response.response_id,
-        tool_calls=response.tool_calls,
+        tool_calls=response.tool_calls if ending.how == "complete" else None,
         error_type=ending.error_type,
         call_end=ending.how,
         stream=draft.request.stream,

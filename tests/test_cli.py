@@ -722,11 +722,6 @@ def drop(group: str, name: str) -> Damage:
     return lambda raw: raw[group].pop(name)
 
 
-def shortened(raw: dict) -> None:
-    """Takes the last segment away."""
-    raw["segments"]["add"].pop()
-
-
 @pytest.mark.parametrize(
     ("damage", "problems"),
     [

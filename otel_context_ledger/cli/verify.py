@@ -22,7 +22,6 @@ from otel_context_ledger.model import MAX_TRAIL
 SLACK_SECONDS = 5.0
 LOCATOR_DIGITS = 16
 TRAIL_GROUP = "segments"
-_LISTS = ("string[]",)
 _FITS: Mapping[str, Callable[[object], bool]] = {
     "string": lambda value: isinstance(value, str),
     "boolean": lambda value: isinstance(value, bool),

@@ -24,7 +24,6 @@ from pathlib import Path
 import xxhash
 
 PENDING = "pending"
-OFF = "off"
 UNBORN = "git:unborn"
 NO_GIT = "unavailable:no_git"
 NO_REPOSITORY = "unavailable:no_repository"

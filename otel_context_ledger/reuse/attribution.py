@@ -447,7 +447,7 @@ def _granularity(case: Case, head: Head) -> Cause | None:
     return Cause("granularity", (), where, ("counters", f"shortfall={lost}"), "inferred")
 
 
-# A provider's reason → our word for the same thing (research: Anthropic and OpenAI cache diagnostics).
+# A provider's reason → our word for the same thing (Anthropic and OpenAI cache diagnostics, SDK types of 2026-11).
 VERDICTS: Mapping[str, str] = {
     "model_changed": "model_changed",
     "system_changed": "policy_changed",
