@@ -19,7 +19,6 @@ import weakref
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
-from threading import Thread
 from typing import Any, get_args, get_origin
 from urllib.parse import urlsplit
 
@@ -44,7 +43,6 @@ _INVOCATION = "_context_ledger_invocation"
 CLIENT_HEADERS = ("x-msh-version", "user-agent")
 MAX_RESTORED_BYTES = 1 << 20
 FLUSH_SECONDS = 5.0
-WARM_SECONDS = 5.0
 # Lines that may wait for a slow disk; each keeps its request's outline alive.
 MAX_WAITING = 1000
 # A product and version, as in `KimiCLI/1.50.0` or `2.1.0`; the rest of such a header may name the user's machine.
@@ -63,7 +61,6 @@ class ContextLedgerInstrumentor(BaseInstrumentor):  # type: ignore[misc,unused-i
     _hooked: bool = False
     _stop: Callable[[], None] | None = None
     _file: store.Store | None = None
-    _warm: bool = False
 
     def instrumentation_dependencies(self) -> Collection[str]:
         """None: SDKs are patched when the program imports them."""
@@ -100,6 +97,7 @@ class ContextLedgerInstrumentor(BaseInstrumentor):  # type: ignore[misc,unused-i
     def _patch(self, module: Any) -> None:
         if self._desk is None:
             return
+        _load_prices()
         for name, shell in zip(CLASSES, (self._request, self._arequest), strict=True):
             owner = getattr(module, name, None)
             if owner is not None and not isinstance(owner.__dict__.get("request"), _Seam):
@@ -138,9 +136,6 @@ class ContextLedgerInstrumentor(BaseInstrumentor):  # type: ignore[misc,unused-i
             call = read_call(client, args[1] if len(args) > 1 else kwargs.get("options"), desk.find)
             if call is None:
                 return None
-            if not self._warm and call.surface.facts.price is not None:
-                self._warm = True
-                _warm_up()
             return desk.begin(call)
         return None
 
@@ -392,17 +387,9 @@ def _renew(ledger: weakref.ref[Ledger], desk: weakref.ref[Desk]) -> Callable[[],
     return renew
 
 
-def _warm_up() -> None:
-    """Loads the price list (25 ms) while the first call of the process is under way, not at its end."""
-    loading = Thread(target=_load_prices, name="context-ledger-prices", daemon=True)
-    with contextlib.suppress(RuntimeError):
-        loading.start()
-        # A child forked in the middle of an import would wait for the rest of it for ever.
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(before=partial(loading.join, WARM_SECONDS))
-
-
 def _load_prices() -> None:
+    """Loads the price list (0.1 to 0.2 s) right after the SDK, in the thread that imports it: at the end of a call it
+    would hold that call up, and beside a call the SDK may meet a half imported module (openai 2 looks at `httpx2`)."""
     with contextlib.suppress(Exception):
         from genai_prices.data_snapshot import get_snapshot
 

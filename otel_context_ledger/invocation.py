@@ -119,6 +119,7 @@ class Desk:
     def _say(self, finished: Finished) -> None:
         with self.guard("telemetry"):
             self.telemetry.say(finished)
+            self.telemetry.stand_by()
         if self.awaited:
             tidy()
 
@@ -136,6 +137,7 @@ class Desk:
         for invocation in self._still_open():
             invocation.disown()
         self._open.clear()
+        self.telemetry.stand_down()
 
     def _still_open(self) -> list[Invocation]:
         # Another thread may begin or end a call while the set is copied.

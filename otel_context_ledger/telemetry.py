@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 from opentelemetry import _logs as logs
@@ -229,6 +229,8 @@ class Telemetry:
         self._logger = logs.get_logger(SCOPE, version, schema_url=s.SCHEMA_URL)
         meter = metrics.get_meter(SCOPE, version, schema_url=s.SCHEMA_URL)
         self._instruments = {name: instrument(meter, metric) for name, metric in s.METRICS.items() if name in EMITTED}
+        self._standing_by: list[Thread] = []
+        self._leaving = Event()
         self._watched: object = None
         self._claimed: weakref.WeakSet[Any] = weakref.WeakSet()
         self.watch()
@@ -280,15 +282,35 @@ class Telemetry:
             own = {key: found[key] for key in _IDENTITY if key in found}
             self._emit(s.EVENT_IDENTITY_CHANGED, entry, own, where)
 
+    def stand_by(self) -> None:
+        """Makes ready to shut the three providers down side by side. Called long before the end: from Python 3.12 on no
+        thread can be started there."""
+        if self._standing_by:
+            return
+        every: tuple[Any, ...] = (trace.get_tracer_provider(), metrics.get_meter_provider(), logs.get_logger_provider())
+        for provider in filter(leaving, every):
+            thread = Thread(target=self._shut_down, args=(provider,), daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # too late: the SDK's own exit hooks shut them down one after the other
+                return
+            self._standing_by.append(thread)
+
+    def stand_down(self) -> None:
+        """In a forked child: the threads that stood by are the parent's."""
+        self._standing_by, self._leaving = [], Event()
+
+    def _shut_down(self, provider: Any) -> None:
+        self._leaving.wait()
+        provider.shutdown()
+
     def drain(self) -> None:
         """At exit: the three providers that would each be shut down now, one after the other, are shut down side by
         side, so that a dead endpoint holds the exit for one export timeout and not for three."""
-        every: tuple[Any, ...] = (trace.get_tracer_provider(), metrics.get_meter_provider(), logs.get_logger_provider())
-        threads = [Thread(target=provider.shutdown, daemon=True) for provider in every if leaving(provider)]
-        for thread in threads:
-            thread.start()
+        self.stand_by()
+        self._leaving.set()
         deadline = time.monotonic() + MAX_DRAIN_SECONDS
-        for thread in threads:
+        for thread in self._standing_by:
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def counting(self) -> bool:

@@ -23,7 +23,13 @@ TOOLS = [
         "function": {
             "name": name,
             "description": f"{name} a file of the repository. " * 5,
-            "parameters": {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
+            "strict": True,
+            "parameters": {
+                "type": "object",
+                "properties": {"path": {"type": "string"}},
+                "required": ["path"],
+                "additionalProperties": False,
+            },
         },
     }
     for name in ("read", "edit", "run")
