@@ -334,7 +334,7 @@ def assemble(settings: config.Config) -> tuple[Desk, store.Store | None, Callabl
     speaking = telemetry.Telemetry(__version__, settings.metrics, backlog.flush)
     desk = Desk(ledger, speaking, around, time.perf_counter, find, backlog, keep)
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_renew(weakref.ref(ledger), weakref.ref(desk)))
+        os.register_at_fork(after_in_child=_renew(weakref.ref(desk)))
     for waiting in (backlog, file):
         if waiting is not None:
             multiprocessing.util.register_after_fork(waiting, _flush_at_worker_end)
@@ -375,14 +375,13 @@ def _watcher(settings: config.Config) -> repository.Watcher | None:
     return watcher
 
 
-def _renew(ledger: weakref.ref[Ledger], desk: weakref.ref[Desk]) -> Callable[[], None]:
+def _renew(desk: weakref.ref[Desk]) -> Callable[[], None]:
     def renew() -> None:
         _ids.seed()
-        found, where = ledger(), desk()
+        found = desk()
         if found is not None:
-            found.renew_lock()
-        if where is not None:
-            where.disown()
+            found.ledger.renew_lock()
+            found.disown()
 
     return renew
 
@@ -396,23 +395,24 @@ def _load_prices() -> None:
         get_snapshot()
 
 
-def _leave(desk: Desk, file: store.Store | None) -> None:
-    """At exit: streams still open end their entries, then the file and the exporters get what waits."""
+def _close(desk: Desk, file: store.Store | None) -> None:
+    """Streams still open end their entries, then signals and file get what waits."""
     with desk.guard("exit"):
         desk.abandon()
     desk.backlog.close(FLUSH_SECONDS)
     if file is not None:
         file.close(FLUSH_SECONDS)
+
+
+def _leave(desk: Desk, file: store.Store | None) -> None:
+    """At exit: everything is closed, and the exporters get what they still hold."""
+    _close(desk, file)
     desk.telemetry.drain()
 
 
 def _stop(leave: Callable[[], None], desk: Desk, file: store.Store | None, watcher: repository.Watcher | None) -> None:
     atexit.unregister(leave)
-    with desk.guard("exit"):
-        desk.abandon()
-    desk.backlog.close(FLUSH_SECONDS)
-    if file is not None:
-        file.close(FLUSH_SECONDS)
+    _close(desk, file)
     if watcher is not None:
         watcher.stop()
 

@@ -57,8 +57,7 @@ def find(host: str, path: str, body: Json, lore: Lore, named: Mapping[str, str] 
     `host` may hold a port; `named` maps hosts, with or without port, to surface names and outranks the known hosts. An
     unknown host with a known path, or with a body of `messages`, has the surface `unknown`.
     """
-    api = api_of(path, body)
-    return make(name_of(host, path, lore, named or {}), api, lore) if api else None
+    return Directory(lore, named).find(host, path, body)
 
 
 class Directory:
