@@ -12,7 +12,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from otel_context_ledger import model as m
@@ -171,7 +171,7 @@ class Invocation:
         self._began, self._now = desk.ticks(), around.now
         request = call.surface.read_request(call.body)
         if request.client_version is None and call.client is not None:
-            request = replace(request, client_version=call.client)
+            request = m.changed(request, client_version=call.client)
         self.draft = desk.ledger.open(call.surface, call.endpoint, request, around)
         self.recording: Recording = desk.telemetry.start(
             request.model, opening(call, self.draft), int(around.now * 1e9)
@@ -305,8 +305,8 @@ class Invocation:
             duration = desk.ticks() - self._began
             timing = m.Timing(duration, self._first_token, self._first_content)
             entry = desk.ledger.close(self.draft, response, ending, timing, self._now + duration, flaw)
-            own = replace(entry.self, counted_by=desk.telemetry.counter(), truncated=self._dropped)
-            self._publish(replace(entry, self=own))
+            own = m.changed(entry.self, counted_by=desk.telemetry.counter(), truncated=self._dropped)
+            self._publish(m.changed(entry, self=own))
 
     def _publish(self, entry: m.Entry) -> None:
         desk = self._desk

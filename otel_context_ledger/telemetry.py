@@ -438,8 +438,8 @@ EMITTED = (
 )
 
 
-# Sums that are only ever read as sums, every call has several of them. The others are measured one by one, in the context
-# of their span: their exemplars lead from a rise to a call.
+# Sums that are only ever read as sums; every call has several of them. The others are measured one by one, in the
+# context of their span: their exemplars lead from a rise to a call.
 _totals = {
     name: Totals()
     for name in (
