@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from otel_context_ledger.canonical import digest, digest_of
 from otel_context_ledger.model import Request
@@ -34,13 +35,12 @@ class Identity:
 
     def changed(self, earlier: Identity) -> tuple[str, ...]:
         """The parts that differ from an earlier call's; a repository not looked at yet is no change."""
-        return tuple(name for name in PARTS if self._differs(earlier, name))
+        pairs = ((name, earlier.parts[name], self.parts[name]) for name in PARTS)
+        return tuple(name for name, old, new in pairs if old != new and not (name == "repository" and _open(old, new)))
 
-    def _differs(self, earlier: Identity, name: str) -> bool:
-        old, new = earlier.parts.get(name), self.parts.get(name)
-        if name == "repository" and (old in _UNSETTLED or new in _UNSETTLED):
-            return False
-        return old != new
+
+def _open(*snapshots: object) -> bool:
+    return not _UNSETTLED.isdisjoint(snapshots)
 
 
 class Policies:
@@ -84,13 +84,25 @@ def identify(
         "text_format": settings(request, only=_FORMATS),
         "settings": settings(request, without=(*_FORMATS, "service_tier")),
     }
-    return Identity(parts, _over(parts, CONTEXT_PARTS), _over(parts, CACHE_PARTS))
+    tier = parts["service_tier"]
+    digests = _digests if tier is None or type(tier) is str else _digests.__wrapped__
+    return Identity(parts, *digests(tuple(map(parts.__getitem__, PARTS))))
 
 
 def settings(request: Request, only: tuple[str, ...] = (), without: tuple[str, ...] = ()) -> bytes | None:
     """The digest of the chosen settings that were set, or `None` when none was."""
+    if not request.settings:
+        return None
     chosen = {k: v for k, v in request.settings.items() if (k in only if only else k not in without)}
     return digest_of(chosen) if chosen else None
+
+
+@lru_cache(maxsize=256)
+def _digests(values: tuple[object, ...]) -> tuple[bytes, bytes]:
+    """The digests over the context's and the cache's parts, of which most calls have the same as the call before. Only
+    the service tier may be no text: then it must not be looked up, because Python holds `1` and `True` to be equal."""
+    parts = dict(zip(PARTS, values, strict=True))
+    return _over(parts, CONTEXT_PARTS), _over(parts, CACHE_PARTS)
 
 
 def _over(parts: Mapping[str, object], names: tuple[str, ...]) -> bytes:

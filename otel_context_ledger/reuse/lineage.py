@@ -134,8 +134,8 @@ class Lineage:
 
     def outline(self, request: Request, unrendered: frozenset[str], names: Sequence[str]) -> Outline:
         """The request's outline, cut against the head that it most probably extends."""
-        guess = self._guess(request, unrendered, names)
-        return cut(request, unrendered, self.memo, guess.outline if guess else None)
+        guess, begins = self._guess(request, unrendered, names)
+        return cut(request, unrendered, self.memo, guess.outline if guess else None, begins)
 
     def link(
         self, names: Sequence[tuple[str, str]], outline: Outline, identity: Identity, request: Request, arrival: Arrival
@@ -196,17 +196,20 @@ class Lineage:
         """Every head, the least recently used session first."""
         return (head for session in self._sessions.values() for head in session.heads)
 
-    def _guess(self, request: Request, unrendered: frozenset[str], names: Sequence[str]) -> Head | None:
+    def _guess(
+        self, request: Request, unrendered: frozenset[str], names: Sequence[str]
+    ) -> tuple[Head | None, bool]:
+        """The head that a request most probably extends, and whether it begins with that head's messages."""
         known = next((self._sessions[name] for name in names if name in self._sessions), None)
         latest = next(reversed(self._sessions.values()), None)
-        heads = known.heads if known else self._opened_alike(request, unrendered) or (latest.heads if latest else [])
-        messages = request.messages
-        recent = list(reversed(heads))[:MAX_CANDIDATES]
-        for head in sorted(recent, key=lambda h: -len(h.outline.messages)):
-            size = len(head.outline.messages)
-            if size <= len(messages) and head.outline.messages == messages[:size]:
-                return head
-        return recent[0] if recent else None
+        near = known or latest
+        extended = _extended(near.heads, request.messages) if near else None
+        if extended or known:
+            return extended or next(reversed(known.heads if known else ()), None), extended is not None
+        alike = self._opened_alike(request, unrendered)
+        extended = _extended(alike, request.messages)
+        heads = alike or (latest.heads if latest else [])
+        return extended or next(reversed(heads), None), extended is not None
 
     def _opened_alike(self, request: Request, unrendered: frozenset[str]) -> list[Head]:
         if not request.messages:
@@ -220,8 +223,8 @@ class Lineage:
         names: dict[str, None] = {}
         if outline.digests:
             names |= self._openings.get(outline.digests[0], {})
-        for item in reversed(outline.digests[-256:]):
-            names |= self._tails.get(item, {})
+        for sessions in filter(None, map(self._tails.get, reversed(outline.digests[-256:]))):
+            names |= sessions
         return [head for name in names for head in self._sessions[name].heads]
 
     def _admitted(
@@ -297,6 +300,15 @@ class Lineage:
         session = next(iter(self._sessions.values()))
         while self._bytes > self._max_bytes and len(session.heads) > 1:
             self._forget(session, session.heads[0])
+
+
+def _extended(heads: Sequence[Head], messages: Sequence[object]) -> Head | None:
+    """The longest of the latest heads with whose messages these begin."""
+    for head in sorted(reversed(heads[-MAX_CANDIDATES:]), key=lambda h: -len(h.outline.messages)):
+        size = len(head.outline.messages)
+        if size <= len(messages) and head.outline.messages == messages[:size]:
+            return head
+    return None
 
 
 def weight(head: Head) -> int:

@@ -113,12 +113,15 @@ class Memo:
         return found
 
 
-def cut(request: Request, unrendered: frozenset[str], memo: Memo, previous: Outline | None = None) -> Outline:
-    """The outline of a request. `previous` only saves work: the result is the same with any outline or none."""
+def cut(
+    request: Request, unrendered: frozenset[str], memo: Memo, previous: Outline | None = None, begins: bool = False
+) -> Outline:
+    """The outline of a request. `previous` only saves work: the result is the same with any outline or none. With
+    `begins` the request's messages are known to begin with those of `previous`."""
     header = (*memo.segments("tool", request.tools), *memo.segments("system", request.system))
     root = digest(b"".join(segment.digest for segment in header))
     messages = request.messages if isinstance(request.messages, list) else list(request.messages)
-    stamps = _Stamps(messages, unrendered, previous)
+    stamps = _Stamps(messages, unrendered, previous, begins)
     start = stamps.kept if previous is not None and previous.root == root else 0
     prefix = previous.prefix[:start] if previous is not None else []
     link = prefix[-1] if prefix else root
@@ -131,10 +134,10 @@ def cut(request: Request, unrendered: frozenset[str], memo: Memo, previous: Outl
     )  # fmt: skip
 
 
-def shared(messages: Sequence[object], previous: Outline, unrendered: frozenset[str]) -> int:
+def shared(messages: Sequence[object], previous: Outline, unrendered: frozenset[str], begins: bool = False) -> int:
     """How many leading messages are those of `previous`, whatever became of their cache markers and unrendered ids."""
     size = min(len(messages), len(previous.messages))
-    if previous.messages[:size] == messages[:size]:
+    if begins or previous.messages[:size] == messages[:size]:
         return _first_loose_change(messages, previous, size, unrendered)
     at = 0
     while at < size:
@@ -161,8 +164,10 @@ def _stamped(message: object, unrendered: frozenset[str]) -> bytes:
 class _Stamps:
     """Frozen messages with their digests and sizes, taken from `previous` wherever it has the same message."""
 
-    def __init__(self, messages: list[object], unrendered: frozenset[str], previous: Outline | None) -> None:
-        self.kept = shared(messages, previous, unrendered) if previous is not None else 0
+    def __init__(
+        self, messages: list[object], unrendered: frozenset[str], previous: Outline | None, begins: bool
+    ) -> None:
+        self.kept = shared(messages, previous, unrendered, begins) if previous is not None else 0
         known = previous.messages if previous is not None else []
         self.frozen: list[object] = known[: self.kept]
         self.digests = previous.digests[: self.kept] if previous is not None else []

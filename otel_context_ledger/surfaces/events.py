@@ -86,7 +86,10 @@ def leading(messages: Sequence[object], roles: tuple[str, ...]) -> int:
 def marked(message: object) -> bool:
     """Whether a block, or one of its parts, carries a cache marker."""
     body = mapping(message)
-    return _bears(body) or any(_bears(mapping(part)) for part in items(body.get("content")))
+    content = body.get("content")
+    if _bears(body) or type(content) is str:
+        return _bears(body)
+    return any(_bears(mapping(part)) for part in items(content))
 
 
 def _bears(body: Mapping[str, object]) -> bool:
@@ -97,7 +100,7 @@ def markers(tools: Sequence[object], system: Sequence[object], messages: Sequenc
     """Cache markers by segment kind. Of the messages only the last eight are looked at: clients move their markers
     along with the end (spec: breakpoints)."""
     where = {"tool": tools, "system": system, "message": messages[-8:]}
-    return {kind: n for kind, blocks in where.items() if (n := sum(map(marked, blocks)))}
+    return {kind: n for kind, blocks in where.items() if (n := len(list(filter(marked, blocks))))}
 
 
 def in_band_effort(messages: Sequence[object]) -> str | None:
