@@ -11,7 +11,8 @@ Flags say what is odd, with the numbers that contradict each other, the used one
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 
 from otel_context_ledger.model import Json, Usage
 
@@ -20,7 +21,7 @@ Path = tuple[str, ...]
 MAX_AMOUNT = 2**53
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Table:
     """Where a dialect keeps its counts: for each class the paths to try, the first that holds a number wins."""
 
@@ -65,6 +66,7 @@ def read(usage: object, table: Table, source: str = "response") -> Usage:
     """A provider's usage object in exclusive classes; anything that is no object is `missing`."""
     if not isinstance(usage, Mapping):
         return Usage() if usage is None else Usage(flags=("usage_unreadable",))
+    table = _narrowed(table, _shape(usage))
     flags = [*_conflicts(usage, table), *_impossible(usage, table)]
     counts, torn = _counts(usage, table)
     total, ambiguous = _with_tools(usage, table, counts.total)
@@ -140,6 +142,36 @@ def _impossible(usage: Json, table: Table) -> Iterator[str]:
     costs = (value for path in table.cost if (value := _at(usage, path)) is not None and _amount(value) is None)
     if any(True for values in (counts, costs) for _ in values):
         yield "impossible_number"
+
+
+Shape = tuple[tuple[str, tuple[str, ...] | None], ...]
+
+
+def _shape(usage: Json) -> Shape:
+    """The names in a usage object that hold something, each with those of its details."""
+    return tuple(
+        (name, tuple(inner for inner, held in value.items() if held is not None) if type(value) is dict else None)
+        for name, value in usage.items()
+        if value is not None
+    )
+
+
+@lru_cache(maxsize=256)
+def _narrowed(table: Table, shape: Shape) -> Table:
+    """The table without the places that are not there in a usage object of this shape: one surface's usage objects
+    have few shapes, and a table many places."""
+    names = dict(shape)
+
+    def there(path: Path) -> bool:
+        inner = names.get(path[0], ())
+        return path[0] in names and (len(path) == 1 or inner is None or path[1] in inner)
+
+    def kept(places: object) -> object:
+        if isinstance(places, Mapping):
+            return {name: kept(inner) for name, inner in places.items()}
+        return tuple(filter(there, places)) if isinstance(places, tuple) else places
+
+    return Table(**{entry.name: kept(getattr(table, entry.name)) for entry in fields(Table)})  # type: ignore[arg-type]
 
 
 def _first(usage: Json, places: tuple[Path, ...]) -> int | None:
