@@ -30,8 +30,8 @@ class Card:
 
     def rate(self, name: str, prompt: int) -> float | None:
         """The rate of a class for a prompt of this size."""
-        fitting = [rate for start, rate in self.rates.get(name, ()) if prompt > start or start == 0]
-        return fitting[-1] if fitting else None
+        steps = self.rates.get(name, ())
+        return next((rate for start, rate in reversed(steps) if prompt > start or start == 0), None)
 
 
 class Prices:

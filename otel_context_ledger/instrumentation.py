@@ -187,19 +187,27 @@ def read_call(client: Any, options: Any, find: Callable[[str, str, Mapping[str, 
         return None
     sent = {**body, **mapping(pick(options, "extra_json"))}
     sent = {name: value for name, value in sent.items() if type(value).__name__ not in _SENTINELS}
-    where = urlsplit(str(options.url))
-    if not where.netloc:
-        base = urlsplit(str(client.base_url))
-        where = base._replace(path=f"{base.path.rstrip('/')}/{where.path.lstrip('/')}")
-    host, port = where.hostname or "", where.port
+    host, port, path = _place(str(options.url), str(client.base_url))
     endpoint = f"{host}:{port}" if port else host
-    surface = find(endpoint, where.path, sent)
+    surface = find(endpoint, path, sent)
     return Call(surface, endpoint, host, port, sent, _client_name(client, options)) if surface else None
+
+
+@lru_cache(maxsize=256)
+def _place(url: str, base: str) -> tuple[str, int | None, str]:
+    """Host, port and path of a call to `url`, which may be relative to `base`."""
+    where = urlsplit(url)
+    if not where.netloc:
+        root = urlsplit(base)
+        where = root._replace(path=f"{root.path.rstrip('/')}/{where.path.lstrip('/')}")
+    return where.hostname or "", where.port, where.path
 
 
 def _client_name(client: Any, options: Any) -> str | None:
     """The calling program's own version header, if it set one."""
     given = {**mapping(pick(client, "_custom_headers")), **mapping(pick(options, "headers"))}
+    if not given:
+        return None
     named = {key.lower(): value for key, value in given.items() if isinstance(key, str)}
     found = (_PRODUCT.match(value) for key in CLIENT_HEADERS if isinstance(value := named.get(key), str))
     return next((match.group() for match in found if match), None)

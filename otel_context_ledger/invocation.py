@@ -19,6 +19,7 @@ from otel_context_ledger import model as m
 from otel_context_ledger import semconv as s
 from otel_context_ledger.backlog import Backlog
 from otel_context_ledger.ledger import Draft, Ledger
+from otel_context_ledger.records import changed, quick
 from otel_context_ledger.surfaces import Surface
 from otel_context_ledger.surfaces.events import mapping, plain
 from otel_context_ledger.telemetry import Finished, Recording, Telemetry
@@ -31,6 +32,7 @@ THREAD_BOUND = frozenset(
 _log = logging.getLogger("otel_context_ledger")
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Call:
     """What the seam saw of a call: where it goes, its body, and the few headers that name the client."""
@@ -171,7 +173,7 @@ class Invocation:
         self._began, self._now = desk.ticks(), around.now
         request = call.surface.read_request(call.body)
         if request.client_version is None and call.client is not None:
-            request = m.changed(request, client_version=call.client)
+            request = changed(request, client_version=call.client)
         self.draft = desk.ledger.open(call.surface, call.endpoint, request, around)
         self.recording: Recording = desk.telemetry.start(
             request.model, opening(call, self.draft), int(around.now * 1e9)
@@ -305,8 +307,8 @@ class Invocation:
             duration = desk.ticks() - self._began
             timing = m.Timing(duration, self._first_token, self._first_content)
             entry = desk.ledger.close(self.draft, response, ending, timing, self._now + duration, flaw)
-            own = m.changed(entry.self, counted_by=desk.telemetry.counter(), truncated=self._dropped)
-            self._publish(m.changed(entry, self=own))
+            own = changed(entry.self, counted_by=desk.telemetry.counter(), truncated=self._dropped)
+            self._publish(changed(entry, self=own))
 
     def _publish(self, entry: m.Entry) -> None:
         desk = self._desk

@@ -14,6 +14,7 @@ from otel_context_ledger import model as m
 from otel_context_ledger.canonical import digest, scheme
 from otel_context_ledger.canonical import written as exported
 from otel_context_ledger.cost import Card, Prices, price
+from otel_context_ledger.records import changed, quick
 from otel_context_ledger.reuse import attribution, locator
 from otel_context_ledger.reuse.attribution import Case, Judgement, Rules
 from otel_context_ledger.reuse.identity import Identity, Policies, identify
@@ -25,6 +26,10 @@ from otel_context_ledger.surfaces import Surface
 from otel_context_ledger.surfaces.facts import Lore
 
 MAX_ROUTES = 8
+_HASHES = (
+    ("policy_hash", "policy"), ("policy_wire_hash", "policy_wire"), ("tool_schema_hash", "tools"),
+    ("tool_wire_hash", "tools_wire"),
+)  # fmt: skip
 # How an answer says that it is whole, in the words of the dialects.
 _TURN_ENDS = (("stop",), ("end_turn",), ("completed",))
 
@@ -37,6 +42,7 @@ class Limits:
     bytes: int = 64 * 2**20
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Draft:
     """A ledger line before the answer. `head` is what the lineage remembers of it while the call is in flight."""
@@ -101,9 +107,9 @@ class Ledger:
             link = self._lineage.link(names, outline, identity, request, Arrival(f"s-{around.entry_id}", alive))
             found = None if link.head else self._resumed(names, outline)
             if found and link.source == "lineage":
-                link = m.changed(link, session=found.trace.session)
+                link = changed(link, session=found.trace.session)
             kind = self._kind(request, identity, link)
-            lean = m.changed(request, tools=(), system=(), messages=())
+            lean = changed(request, tools=(), system=(), messages=())
             head = Head(
                 around.entry_id, link.session, endpoint, outline, identity, lean, around.now,
                 first=link.head is None and found is None, anchors=_inherited(link, outline),
@@ -129,7 +135,7 @@ class Ledger:
     ) -> m.Entry:
         """The entry of a call that ended at `now`, however it ended."""
         link = self._current(draft.link)
-        draft = draft if link is draft.link else m.changed(draft, link=link)
+        draft = draft if link is draft.link else changed(draft, link=link)
         judgement, case = self._judge(draft, response, ending, now)
         with self._lock:
             evidence = self._settle(draft, response, ending, case, judgement, now)
@@ -145,7 +151,7 @@ class Ledger:
         """The link with its heads as they are now: they may have been in flight when the call was opened."""
         head, sibling = self._now(link.head), self._now(link.sibling)
         same = head is link.head and sibling is link.sibling
-        return link if same else m.changed(link, head=head, sibling=sibling)
+        return link if same else changed(link, head=head, sibling=sibling)
 
     def _now(self, head: Head | None) -> Head | None:
         if head is None or head.closed is not None:
@@ -217,14 +223,12 @@ class Ledger:
         return ()
 
     def _fields(self, draft: Draft) -> dict[str, object]:
-        """The exported hashes of a request, by the names that they have in the ledger file."""
+        """The exported parts of a request that an earlier line has too, by the names that they have there."""
+        return {"model_id": draft.request.model, "reasoning_effort": _effort(draft.request), **self._hashes(draft)}
+
+    def _hashes(self, draft: Draft) -> dict[str, str | None]:
         parts = draft.identity.parts
-        named = {
-            "policy_hash": "policy", "policy_wire_hash": "policy_wire", "tool_schema_hash": "tools",
-            "tool_wire_hash": "tools_wire",
-        }  # fmt: skip
-        hashes = {field: self._digest(parts[part]) for field, part in named.items()}
-        return {"model_id": draft.request.model, "reasoning_effort": _effort(draft.request), **hashes}
+        return {field: self._digest(parts[part]) for field, part in _HASHES}
 
     def _repository(self, snapshot: str | None) -> str | None:
         """The snapshot as it is exported: its digest is keyed like every other."""
@@ -283,10 +287,10 @@ class Ledger:
     def _context(self, draft: Draft) -> m.ContextGroup:
         head, around, outline = draft.link.head, draft.around, draft.outline
         places = (locator.spell(at, size, self._export(link)) for at, size, link in locator.locate(outline))
-        hashes = {k: v for k, v in self._fields(draft).items() if k.endswith("_hash")}
+        hashes = self._hashes(draft)
         trace = draft.found.trace.entry_id if draft.found else None
         return m.ContextGroup(
-            **hashes,  # type: ignore[arg-type]
+            **hashes,
             repo_snapshot=self._repository(around.repo_snapshot),
             repo_age=around.repo_age,
             history_range=f"{outline.offset}-{outline.offset + len(outline.messages)}",
@@ -314,6 +318,7 @@ class Ledger:
         return m.Trail(head.entry_id if head and same_header else None, keep, tuple(rows))
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class _Verdict:
     case: Case
@@ -372,7 +377,7 @@ def _settled(head: Head, response: m.Response, draft: Draft, case: Case, extends
     known = dict(earlier.routes) if earlier and extends else {}
     seen = {response.route: usage.input} if response.route and usage.input is not None else {}
     stored = None if usage.cache_read is None else usage.cache_read + (usage.cache_write or 0)
-    return m.changed(
+    return changed(
         head, closed=now, tokens=usage.input, cached=usage.cache_read, served=response.model, route=response.route,
         response_id=response.response_id, written=attribution.written(response, draft.request), stored=stored,
         anchors=_anchored(head, usage.input), plateau=(earlier.plateau + 1 if earlier and stuck else 0),

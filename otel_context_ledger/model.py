@@ -6,35 +6,19 @@ What the fields of `Entry` are called outside this process is the business of `s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import lru_cache
-from operator import attrgetter
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from otel_context_ledger.records import quick
 
 Json = Mapping[str, object]
 
 UNKNOWN = "unknown"
 # Messages that one trail spells out; what is beyond is left to the prefix digests.
 MAX_TRAIL = 4096
-Record = TypeVar("Record")
 
 
-def changed(record: Record, **changes: object) -> Record:
-    """The record with some of its fields changed: `dataclasses.replace` for records made at every call, in a third of
-    its time. Fields that `__init__` does not take are not supported, and a name that is no field is ignored."""
-    kind: Any = type(record)
-    names, read = _layout(kind)
-    found: Record = kind(*map(changes.get, names, read(record)))
-    return found
-
-
-@lru_cache(maxsize=64)
-def _layout(kind: Any) -> tuple[tuple[str, ...], Callable[[object], tuple[object, ...]]]:
-    names = tuple(entry.name for entry in fields(kind))
-    return names, attrgetter(*names)
-
-
+@quick
 @dataclass(frozen=True, slots=True)
 class Request:
     """A model call as its surface read it. `messages` starts after the leading system messages; its first element
@@ -59,6 +43,7 @@ class Request:
     client_version: str | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens in exclusive classes. `unreported` holds the whole input when the provider did not say what was cached."""
@@ -78,17 +63,20 @@ class Usage:
     @property
     def input(self) -> int | None:
         """Every prompt token of the call, cached ones included."""
-        known = [n for n in (self.uncached, self.cache_read, self.cache_write, self.unreported) if n is not None]
-        return sum(known) if known else None
+        cached, written = self.cache_read, self.cache_write
+        if self.uncached is None and cached is None and written is None and self.unreported is None:
+            return None
+        return (self.uncached or 0) + (cached or 0) + (written or 0) + (self.unreported or 0)
 
     @property
     def missed(self) -> int | None:
         """Prompt tokens that were not read from the cache; `None` when the provider did not report reuse."""
-        if self.cache_read is None or self.input is None:
+        if self.cache_read is None:
             return None
-        return self.input - self.cache_read
+        return (self.uncached or 0) + (self.cache_write or 0) + (self.unreported or 0)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Response:
     """What came back, without its text. `verdict` is the provider's own word on a cache miss, verbatim."""
@@ -105,6 +93,7 @@ class Response:
     verdict_tokens: int | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Timing:
     """Seconds from the start of the call; `first_*` are `None` when the call did not stream."""
@@ -114,6 +103,7 @@ class Timing:
     first_content: float | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Ending:
     """How a call ended: complete, failed, cancelled, closed (early), abandoned (never read to the end), unread."""
@@ -122,6 +112,7 @@ class Ending:
     error_type: str | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What the process knows about a call beside its body: ids set by the program, the repository, the clock."""
@@ -138,6 +129,7 @@ class Surroundings:
     repo_head: str | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Position:
     """Where a prefix broke: the segment kind, its index in what was sent, its name, the first differing character
@@ -150,6 +142,7 @@ class Position:
     kind: str | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Cause:
     """Why tokens were not reused: a word of the closed list, its details, what it was derived from, how sure it is."""
@@ -161,6 +154,7 @@ class Cause:
     confidence: str = "observed"
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Cost:
     """Money or quota. `source` is provider or computed; `unit` is usd or quota; an amount that is `None` says why in
@@ -177,6 +171,7 @@ class Cost:
     components: Mapping[str, float] = field(default_factory=dict)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class TaskGroup:
     task_id: str | None = None
@@ -188,6 +183,7 @@ class TaskGroup:
     agent: str | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class ModelGroup:
     provider_surface: str = UNKNOWN
@@ -204,6 +200,7 @@ class ModelGroup:
     route: str | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class ContextGroup:
     policy_hash: str | None = None
@@ -223,6 +220,7 @@ class ContextGroup:
     prefix_locator: tuple[str, ...] = ()
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class CacheGroup:
     cache_report: str = "not_reported"
@@ -248,6 +246,7 @@ class CacheGroup:
     verdict_conflict: bool | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class RequestGroup:
     output_tokens: int | None = None
@@ -266,6 +265,7 @@ class RequestGroup:
     usage_flags: tuple[str, ...] = ()
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class CostAmount:
     amount: float | None = None
@@ -275,6 +275,7 @@ class CostAmount:
     computed: float | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class MoneyGroup:
     cost: CostAmount | None = None
@@ -283,6 +284,7 @@ class MoneyGroup:
     cost_missing: str | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class ChecksGroup:
     """The correctness wing's verdicts; `None` until that wing has looked."""
@@ -295,6 +297,7 @@ class ChecksGroup:
     advice: tuple[str, ...] = ()
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class SelfGroup:
     entry_id: str = ""
@@ -306,6 +309,7 @@ class SelfGroup:
     digest_scheme: str = "xxh3"
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Trail:
     """The segments that this call added to its comparable call, for the ledger file alone: `keep` segments are the
@@ -316,6 +320,7 @@ class Trail:
     add: tuple[tuple[str, str, int, str], ...] = ()
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One ledger line: everything that its views (span, event, metrics, file, command line) need."""

@@ -11,11 +11,14 @@ from dataclasses import dataclass
 
 from opentelemetry import context as otel
 
+from otel_context_ledger.records import quick
+
 _SESSION = otel.create_key("context_ledger.session")
 _TASK = otel.create_key("context_ledger.task")
 _ATTEMPT = otel.create_key("context_ledger.attempt")
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Names:
     """What the program called the session, task and attempt around this call."""

@@ -25,6 +25,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from otel_context_ledger import model as m
 from otel_context_ledger import semconv as s
+from otel_context_ledger.records import quick
 from otel_context_ledger.reuse.identity import CACHE_PARTS
 
 SCOPE = "otel_context_ledger"
@@ -255,6 +256,7 @@ class Recording:
         self.span.end = end  # type: ignore[method-assign]
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Finished:
     """An entry whose span is written: its attributes if anybody listens to events, and the context of its span."""

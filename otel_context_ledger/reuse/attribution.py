@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from otel_context_ledger.model import Cause, Position, Request, Response
+from otel_context_ledger.records import quick
 from otel_context_ledger.reuse import differences, weight
 from otel_context_ledger.reuse.lineage import Anchor, Head, Link, named_role
 from otel_context_ledger.reuse.segments import Outline
@@ -25,6 +26,7 @@ PLATEAU = 3
 _HARMLESS = frozenset({"not_reported", "cold_start", "below_minimum", "granularity"})
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Rules:
     """What is held to be true of a provider's cache when a call is judged; tokens and seconds, `None` is unknown."""
@@ -41,6 +43,7 @@ class Rules:
     summaries: tuple[str, ...] = ()
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Case:
     """One finished call beside its comparable call. `expected` are the tokens that could have been reused had nothing
@@ -131,6 +134,7 @@ def interpolate(anchors: tuple[Anchor, ...], size: int, outline: Outline) -> int
     return below.tokens + int(share * tokens)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """The causes of a miss, the primary one first, and whether the provider's own reason contradicts what we saw."""

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from otel_context_ledger.canonical import digest, digest_of
 from otel_context_ledger.model import Request
+from otel_context_ledger.records import quick
 from otel_context_ledger.reuse.segments import Memo, Outline, Segment, inner_tools, texts
 from otel_context_ledger.reuse.volatility import mask
 
@@ -25,6 +26,7 @@ _FORMATS = ("response_format", "text", "verbosity")
 _UNSETTLED = frozenset({None, "pending"})
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Identity:
     """The version of each part (`parts`, by the names of `PARTS`) and the two digests over them."""

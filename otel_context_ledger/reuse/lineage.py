@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from otel_context_ledger.model import Request
+from otel_context_ledger.records import quick
 from otel_context_ledger.reuse.identity import Identity
 from otel_context_ledger.reuse.segments import Memo, Outline, cut, freeze, named, stamp, texts
 
@@ -26,6 +27,7 @@ HEAD_OVERHEAD = 4096
 MESSAGE_OVERHEAD = 320
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Anchor:
     """A prompt size that the provider reported: everything up to `size` bytes of the outline is `tokens` tokens."""
@@ -34,6 +36,7 @@ class Anchor:
     tokens: int
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Head:
     """The last request of one branch. `tokens` is `None` until the provider reported its prompt size; `closed` is
@@ -70,6 +73,7 @@ class Head:
         return self.identity.parts["provider_surface"], self.identity.parts["model"], self.endpoint
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Link:
     """A request's place: its session and how that was found, the comparable head, how many leading messages they share,
@@ -91,6 +95,7 @@ class Link:
     lost_track: bool = False
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Arrival:
     """What comes with a request from outside: the id that its session gets if it is a new one, and the time before
@@ -106,6 +111,7 @@ class _Session:
     reorders: list[float] = field(default_factory=list)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class _Match:
     head: Head
@@ -196,9 +202,7 @@ class Lineage:
         """Every head, the least recently used session first."""
         return (head for session in self._sessions.values() for head in session.heads)
 
-    def _guess(
-        self, request: Request, unrendered: frozenset[str], names: Sequence[str]
-    ) -> tuple[Head | None, bool]:
+    def _guess(self, request: Request, unrendered: frozenset[str], names: Sequence[str]) -> tuple[Head | None, bool]:
         """The head that a request most probably extends, and whether it begins with that head's messages."""
         known = next((self._sessions[name] for name in names if name in self._sessions), None)
         latest = next(reversed(self._sessions.values()), None)
@@ -304,7 +308,7 @@ class Lineage:
 
 def _extended(heads: Sequence[Head], messages: Sequence[object]) -> Head | None:
     """The longest of the latest heads with whose messages these begin."""
-    for head in sorted(reversed(heads[-MAX_CANDIDATES:]), key=lambda h: -len(h.outline.messages)):
+    for head in sorted(heads[: -MAX_CANDIDATES - 1 : -1], key=lambda h: -len(h.outline.messages)):
         size = len(head.outline.messages)
         if size <= len(messages) and head.outline.messages == messages[:size]:
             return head

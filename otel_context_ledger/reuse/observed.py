@@ -7,12 +7,15 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from math import gcd
 
+from otel_context_ledger.records import quick
+
 # A step that nobody documented is believed after so many different counts, and only if it is no accident.
 SAMPLES = 4
 SMALLEST_STEP = 16
 MAX_SCOPES = 512
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Observed:
     """Of one scope: the common divisor of the cached counts, the different counts, the smallest prompt that hit."""

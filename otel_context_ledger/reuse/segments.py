@@ -16,6 +16,7 @@ from operator import ne
 
 from otel_context_ledger.canonical import canonical, digest, encode, exact, flaw, normal, schema_form, tagged, wire
 from otel_context_ledger.model import Request
+from otel_context_ledger.records import quick
 
 MARKERS = frozenset({"cache_control", "prompt_cache_breakpoint"})
 MEMO_ENTRIES = 256
@@ -28,6 +29,7 @@ _MARKED = object()
 _DEEP = "depth"
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Segment:
     """One addressable piece of what was sent. `size` is the length of its canonical form in bytes."""

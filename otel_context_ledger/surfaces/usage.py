@@ -15,6 +15,7 @@ from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 
 from otel_context_ledger.model import Json, Usage
+from otel_context_ledger.records import quick
 
 Path = tuple[str, ...]
 # What fits a double exactly; no prompt is longer, and views of an entry can write it down.
@@ -52,6 +53,7 @@ def paths(*dotted: str) -> tuple[Path, ...]:
     return tuple(tuple(name.split(".")) for name in dotted)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class _Counts:
     total: int | None
