@@ -3,7 +3,7 @@
 Zero code: `opentelemetry-instrument python agent.py`. The names below are the public API; everything else may move.
 """
 
-from otel_context_ledger.tasks import attempt, session, task
+from otel_context_ledger.tasks import attempt, carry, child_environment, session, task
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "attempt", "session", "task"]
+__all__ = ["__version__", "attempt", "carry", "child_environment", "session", "task"]

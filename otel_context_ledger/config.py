@@ -38,6 +38,7 @@ class Config:
     task_id: str | None = None
     attempt_id: str | None = None
     session_id: str | None = None
+    parent_session_id: str | None = None
     agent: str | None = None
     config: Path | None = None
     facts: Mapping[str, object] = field(default_factory=dict)
@@ -51,18 +52,23 @@ def from_env(environ: Mapping[str, str]) -> Config:
     warnings: list[str] = []
     for name, (parse, forms) in _VARIABLES.items():
         variable = PREFIX + name.upper()
-        # A flag of opentelemetry-instrument sets the second spelling, and a flag outranks the environment.
-        raw = environ.get(f"OTEL_{variable}", "").strip() or environ.get(variable, "").strip()
+        raw = stated(environ, variable)
         if not raw:
             continue
         try:
-            found[name] = parse(raw.strip())
+            found[name] = parse(raw)
         except ValueError as error:
             shown = "the value" if name == "digest_key" else repr(raw)
             warnings.append(f"{variable}: {shown} is not {forms}; using the default{_because(error)}")
     settings = replace(Config(), **found)  # type: ignore[arg-type]
     tables, more = _tables(settings.config)
     return replace(settings, **tables, warnings=(*warnings, *more))  # type: ignore[arg-type]
+
+
+def stated(environ: Mapping[str, str], variable: str) -> str:
+    """What the environment says under a variable's name, `""` for nothing. A flag of opentelemetry-instrument sets the
+    longer spelling, and a flag outranks the environment."""
+    return environ.get(f"OTEL_{variable}", "").strip() or environ.get(variable, "").strip()
 
 
 def _because(error: ValueError) -> str:
@@ -120,6 +126,7 @@ _VARIABLES: Mapping[str, tuple[Callable[[str], object], str]] = {
     "task_id": _TEXT,
     "attempt_id": _TEXT,
     "session_id": _TEXT,
+    "parent_session_id": _TEXT,
     "agent": _TEXT,
     "config": (_path, "a path"),
 }

@@ -87,6 +87,12 @@ OTEL_CONTEXT_LEDGER_SESSION_ID = "OTEL_CONTEXT_LEDGER_SESSION_ID"
 Also read as `CONTEXT_LEDGER_SESSION_ID`. Accepted: any text. Default: unset.
 """
 
+OTEL_CONTEXT_LEDGER_PARENT_SESSION_ID = "OTEL_CONTEXT_LEDGER_PARENT_SESSION_ID"
+"""Session that opened the one of the process, unless the program names one.
+
+Also read as `CONTEXT_LEDGER_PARENT_SESSION_ID`. Accepted: any text. Default: unset.
+"""
+
 OTEL_CONTEXT_LEDGER_AGENT = "OTEL_CONTEXT_LEDGER_AGENT"
 """Name of the agent, for entries and metrics.
 

@@ -32,6 +32,7 @@ from otel_context_ledger.backlog import Backlog
 from otel_context_ledger.correctness import repository
 from otel_context_ledger.invocation import Call, Desk, Invocation
 from otel_context_ledger.ledger import Draft, Ledger, Limits
+from otel_context_ledger.names import named
 from otel_context_ledger.surfaces import facts
 from otel_context_ledger.surfaces.events import mapping, pick
 
@@ -335,6 +336,8 @@ def assemble(settings: config.Config) -> tuple[Desk, store.Store | None, Callabl
     )
     file = _file(settings, ledger)
     watcher = _watcher(settings)
+    given = (settings.session_id, settings.task_id, settings.attempt_id, settings.parent_session_id)
+    tasks.inherit(tasks.Names(*(named(name) or None for name in given)))
     around = partial(_surroundings, settings, watcher)
     keep = partial(_keep, file, ledger) if file else None
     find = surfaces.Directory(lore, settings.surfaces).find
@@ -420,6 +423,7 @@ def _leave(desk: Desk, file: store.Store | None) -> None:
 
 def _stop(leave: Callable[[], None], desk: Desk, file: store.Store | None, watcher: repository.Watcher | None) -> None:
     atexit.unregister(leave)
+    tasks.inherit(tasks.Names())
     _close(desk, file)
     if watcher is not None:
         watcher.stop()
@@ -441,11 +445,12 @@ def _surroundings(settings: config.Config, watcher: repository.Watcher | None) -
     return m.Surroundings(
         entry_id=f"{_ids.getrandbits(64):016x}",
         now=now,
-        session=names.session or settings.session_id,
+        session=names.session,
         conversation=telemetry.conversation(),
-        task=names.task or settings.task_id,
-        attempt=names.attempt or settings.attempt_id,
+        task=names.task,
+        attempt=names.attempt,
         agent=settings.agent,
+        parent=names.parent,
         repo_snapshot=snapshot.identity if snapshot else "off",
         repo_age=max(0.0, now - snapshot.taken) if snapshot and snapshot.taken else None,
         repo_head=snapshot.head if snapshot else None,

@@ -14,13 +14,15 @@ from otel_context_ledger import model as m
 from otel_context_ledger.canonical import digest, scheme
 from otel_context_ledger.canonical import written as exported
 from otel_context_ledger.cost import Card, Prices, price
+from otel_context_ledger.names import named
 from otel_context_ledger.records import changed, quick
 from otel_context_ledger.reuse import attribution, locator
 from otel_context_ledger.reuse.attribution import Case, Judgement, Rules
 from otel_context_ledger.reuse.identity import Identity, Policies, identify
 from otel_context_ledger.reuse.lineage import MAX_ANCHORS, Anchor, Arrival, Head, Lineage, Link
 from otel_context_ledger.reuse.observed import Observations
-from otel_context_ledger.reuse.segments import Outline, named, texts
+from otel_context_ledger.reuse.segments import Outline, texts
+from otel_context_ledger.reuse.segments import named as titled
 from otel_context_ledger.reuse.traces import Found, Traces
 from otel_context_ledger.surfaces import Surface
 from otel_context_ledger.surfaces.facts import Lore
@@ -263,9 +265,10 @@ class Ledger:
             around.attempt,
             draft.link.session,
             draft.link.source,
-            draft.link.parent,
+            _parent(draft),
             draft.kind,
             around.agent,
+            _origin(draft),
         )
         money = price(response.usage, verdict.card, verdict.avoidable(draft), draft.surface.facts.unit)
         return m.Entry(
@@ -312,7 +315,7 @@ class Ledger:
         rows = [(s.kind, s.name, s.size, self._export(s.digest)) for s in header]
         ends = range(shared, len(outline.messages))
         rows += [
-            ("message", named(outline.messages[at]), outline.sizes[at], self._export(outline.digests[at]))
+            ("message", titled(outline.messages[at]), outline.sizes[at], self._export(outline.digests[at]))
             for at in ends[: m.MAX_TRAIL]
         ]
         return m.Trail(head.entry_id if head and same_header else None, keep, tuple(rows))
@@ -341,10 +344,32 @@ def _names(request: m.Request, around: m.Surroundings, export: partial[str]) -> 
     its digest stands for it."""
     key = f"key-{export(digest(request.cache_key.encode())).split(':')[1][:16]}" if request.cache_key else None
     given = (
-        (around.session, "explicit"), (around.conversation, "conversation_id"),
-        (request.conversation, "conversation_id"), (key, "cache_key"),
+        (around.session, "explicit"), (named(around.conversation), "conversation_id"),
+        (named(request.conversation), "conversation_id"), (key, "cache_key"),
     )  # fmt: skip
     return [(name, source) for name, source in given if name]
+
+
+def _origin(draft: Draft) -> str | None:
+    """The session whose history this one began with: of its first call the one that it was compared with, then what
+    is remembered of that."""
+    link, head, found = draft.link, draft.link.head, draft.found
+    if link.parent is not None:
+        return link.parent
+    if head is not None and head.session == link.session:
+        return head.fork_of
+    said = found.trace.fields.get("fork_of") if found and found.trace.session == link.session else None
+    return said if isinstance(said, str) else None
+
+
+def _parent(draft: Draft) -> str | None:
+    """The session that opened this one, by the program's word; else the one that it was forked from."""
+    said, found = draft.around.parent, draft.found
+    if said is None and found is not None and found.trace.session == draft.link.session:
+        then = found.trace.fields.get("parent_session_id")
+        said = then if isinstance(then, str) else None
+    parent = said or _origin(draft)
+    return parent if parent != draft.link.session else None
 
 
 def _same_cache(link: Link, identity: Identity) -> bool:
@@ -382,7 +407,7 @@ def _settled(head: Head, response: m.Response, draft: Draft, case: Case, extends
         response_id=response.response_id, written=attribution.written(response, draft.request), stored=stored,
         anchors=_anchored(head, usage.input), plateau=(earlier.plateau + 1 if earlier and stuck else 0),
         routes=tuple((known | seen).items())[-MAX_ROUTES:], wakes=(earlier.wakes if earlier else 0) + woken,
-        forked=draft.link.parent is not None or (earlier is not None and earlier.forked),
+        forked=draft.link.parent is not None or (earlier is not None and earlier.forked), fork_of=_origin(draft),
         turn_ended=not response.tool_calls and response.finish_reasons[:1] in _TURN_ENDS,
     )  # fmt: skip
 

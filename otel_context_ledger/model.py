@@ -124,6 +124,7 @@ class Surroundings:
     task: str | None = None
     attempt: str | None = None
     agent: str | None = None
+    parent: str | None = None
     repo_snapshot: str | None = None
     repo_age: float | None = None
     repo_head: str | None = None
@@ -181,6 +182,7 @@ class TaskGroup:
     parent_session_id: str | None = None
     request_kind: str | None = None
     agent: str | None = None
+    fork_of: str | None = None
 
 
 @quick

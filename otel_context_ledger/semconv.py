@@ -15,6 +15,7 @@ CONTEXT_LEDGER_ATTEMPT_ID = "context_ledger.attempt_id"
 CONTEXT_LEDGER_SESSION_ID = "context_ledger.session_id"
 CONTEXT_LEDGER_SESSION_SOURCE = "context_ledger.session_source"
 CONTEXT_LEDGER_PARENT_SESSION_ID = "context_ledger.parent_session_id"
+CONTEXT_LEDGER_FORK_OF = "context_ledger.fork_of"
 CONTEXT_LEDGER_REQUEST_KIND = "context_ledger.request_kind"
 CONTEXT_LEDGER_AGENT = "context_ledger.agent"
 CONTEXT_LEDGER_TASK_OUTCOME = "context_ledger.task_outcome"
@@ -209,6 +210,7 @@ ENTRY_FIELDS: tuple[tuple[str, str, str], ...] = (
     (CONTEXT_LEDGER_SESSION_ID, "task", "session_id"),
     (CONTEXT_LEDGER_SESSION_SOURCE, "task", "session_source"),
     (CONTEXT_LEDGER_PARENT_SESSION_ID, "task", "parent_session_id"),
+    (CONTEXT_LEDGER_FORK_OF, "task", "fork_of"),
     (CONTEXT_LEDGER_REQUEST_KIND, "task", "request_kind"),
     (CONTEXT_LEDGER_AGENT, "task", "agent"),
     (CONTEXT_LEDGER_PROVIDER_SURFACE, "model", "provider_surface"),
@@ -431,6 +433,7 @@ TYPES: dict[str, str] = {
     CONTEXT_LEDGER_SESSION_ID: "string",
     CONTEXT_LEDGER_SESSION_SOURCE: "string",
     CONTEXT_LEDGER_PARENT_SESSION_ID: "string",
+    CONTEXT_LEDGER_FORK_OF: "string",
     CONTEXT_LEDGER_REQUEST_KIND: "string",
     CONTEXT_LEDGER_AGENT: "string",
     CONTEXT_LEDGER_TASK_OUTCOME: "string",

@@ -34,7 +34,7 @@ USAGE = m.Usage(
 
 ENTRY = m.Entry(
     self=m.SelfGroup("e1", 1_800_000_000.5, "0.1.0", "unencodable:bytes", True, "sdk", "xxh3"),
-    task=m.TaskGroup("task-1", "attempt-1", "session-1", "explicit", "session-0", "agent", "fixer"),
+    task=m.TaskGroup("task-1", "attempt-1", "session-1", "explicit", "session-0", "agent", "fixer", "session-0"),
     model=m.ModelGroup(
         "openai",
         "openai",

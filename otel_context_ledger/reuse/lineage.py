@@ -64,6 +64,7 @@ class Head:
     anchors: tuple[Anchor, ...] = ()
     plateau: int = 0
     forked: bool = False
+    fork_of: str | None = None
     turn_ended: bool = False
     wakes: int = 0
 

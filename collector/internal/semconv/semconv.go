@@ -12,6 +12,7 @@ const (
 	ContextLedgerSessionID                      = "context_ledger.session_id"
 	ContextLedgerSessionSource                  = "context_ledger.session_source"
 	ContextLedgerParentSessionID                = "context_ledger.parent_session_id"
+	ContextLedgerForkOf                         = "context_ledger.fork_of"
 	ContextLedgerRequestKind                    = "context_ledger.request_kind"
 	ContextLedgerAgent                          = "context_ledger.agent"
 	ContextLedgerTaskOutcome                    = "context_ledger.task_outcome"

@@ -1,0 +1,44 @@
+"""What a name is: the text by which a program calls its task, attempt or session, within bounds and harmless to show.
+
+Who carries names, and what they are written on, is left to others.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from otel_context_ledger.canonical import digest
+
+MAX_NAME = 512
+# Hexadecimal digits of the digest that stands for the end of a longer name.
+DIGITS = 16
+_CUT = "…"
+
+
+def named(value: object) -> str:
+    """The name that a value stands for, `""` for none; never raises.
+
+    Texts, whole numbers and UUIDs are names; nothing else is asked for its text, which may hold anything. What cannot
+    be printed is replaced. Of more than 512 characters the first remain, with a digest of all: two long names that
+    begin alike stay two, and one name is the same in every process.
+    """
+    if isinstance(value, str):
+        text = str.__str__(value)
+    elif isinstance(value, UUID) or (isinstance(value, int) and not isinstance(value, bool)):
+        text = _number(value)
+    else:
+        return ""
+    text = text.strip()
+    if not text.isprintable():
+        text = "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
+    if len(text) <= MAX_NAME:
+        return text
+    return f"{text[: MAX_NAME - DIGITS - len(_CUT)]}{_CUT}{digest(text.encode()).hex()[:DIGITS]}"
+
+
+def _number(value: UUID | int) -> str:
+    """The text of an object with a fixed form. An int beyond 4,300 digits has none, and is no name."""
+    try:
+        return UUID.__str__(value) if isinstance(value, UUID) else int.__repr__(value)
+    except (ValueError, AttributeError):
+        return ""
