@@ -340,7 +340,7 @@ def assemble(settings: config.Config) -> tuple[Desk, store.Store | None, Callabl
     tasks.inherit(tasks.Names(*(named(name) or None for name in given)))
     around = partial(_surroundings, settings, watcher)
     keep = partial(_keep, file, ledger) if file else None
-    find = surfaces.Directory(lore, settings.surfaces).find
+    find = surfaces.Directory(lore, _named(settings, lore)).find
     backlog = Backlog("context-ledger-signals", MAX_WAITING)
     speaking = telemetry.Telemetry(__version__, settings.metrics, backlog.flush)
     desk = Desk(ledger, speaking, around, time.perf_counter, find, backlog, keep)
@@ -360,6 +360,14 @@ def _lore(settings: config.Config) -> facts.Lore:
     except ValueError as error:
         _log.warning("context ledger: context-ledger.toml: %s; using the shipped facts", error)
         return facts.load()
+
+
+def _named(settings: config.Config, lore: facts.Lore) -> dict[str, str]:
+    """The user's surface names by host, without those that are none."""
+    wrong = surfaces.misnomers(settings.surfaces, lore)
+    for sentence in wrong.values():
+        _log.warning("context ledger: CONTEXT_LEDGER_SURFACES: %s; going by the host", sentence)
+    return {host: name for host, name in settings.surfaces.items() if host not in wrong}
 
 
 def _file(settings: config.Config, ledger: Ledger) -> store.Store | None:

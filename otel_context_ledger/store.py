@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import logging
 import os
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -44,12 +45,13 @@ _CONSEQUENCES = {
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line that is not blank: its file, its number counted from 1, and its entry, or None if it is not a JSON
-    object."""
+    """One line that is not blank: its file, its number counted from 1, its entry, or None if it is not a JSON object,
+    and whether it lacks its line break, as only the last line of a file can that was not written to its end."""
 
     file: Path
     number: int
     entry: Mapping[str, object] | None
+    unended: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,10 +336,10 @@ def _opened(path: Path, include_rotated: bool, stack: contextlib.ExitStack) -> l
     return list(opened.values())[::-1]
 
 
-def _parsed(file: Path, texts: BinaryIO | list[bytes]) -> Iterator[Line]:
+def _parsed(file: Path, texts: Iterable[bytes]) -> Iterator[Line]:
     for number, text in enumerate(texts, 1):
         if text.strip():
-            yield Line(file, number, _entry(text))
+            yield Line(file, number, _entry(text), not text.endswith(b"\n"))
 
 
 def _entry(text: bytes) -> Mapping[str, object] | None:
@@ -348,14 +350,14 @@ def _entry(text: bytes) -> Mapping[str, object] | None:
     return value if isinstance(value, dict) else None
 
 
-def _ending(stream: BinaryIO, size: int, limit: int) -> list[bytes]:
+def _ending(stream: BinaryIO, size: int, limit: int) -> Iterable[bytes]:
     """The whole lines in the last `limit` bytes of a file of `size` bytes."""
     if size <= limit:
         stream.seek(0)
-        return stream.read(size).split(b"\n")
+        return io.BytesIO(stream.read(size))
     # One byte more: if it is a line break, the first line within the limit is whole.
     stream.seek(size - limit - 1)
-    return stream.read(limit + 1).partition(b"\n")[2].split(b"\n")
+    return io.BytesIO(stream.read(limit + 1).partition(b"\n")[2])
 
 
 def _reading(found: list[tuple[Path, list[Line]]]) -> Reading:

@@ -20,7 +20,7 @@ import pytest
 
 from otel_context_ledger import __version__, line, semconv
 from otel_context_ledger import model as m
-from otel_context_ledger.cli import exporters, instrumentations, main, printing, reasons
+from otel_context_ledger.cli import doctor, exporters, instrumentations, main, printing, reasons
 from otel_context_ledger.cli.doctor import Seen, configuration, examine, known, report
 from otel_context_ledger.cli.machine import Check, Machine, Plugin
 from otel_context_ledger.config import Config
@@ -778,15 +778,16 @@ def test_verify_finds_a_forged_segment(run: Run) -> None:
 
 
 def test_verify_torn_foreign_and_double_lines(run: Run) -> None:
-    """Torn lines, lines that are none of ours and ids used twice are findings."""
+    """Torn and unreadable lines, lines that are none of ours and ids used twice are findings."""
     path = written(Path("ledger.jsonl"), FIRST, FIRST)
-    path.write_bytes(path.read_bytes() + b'{"other": 1}\n{"self": {"ent')
+    path.write_bytes(path.read_bytes() + b'{"other": 1}\nunreadable\n{"self": {"ent')
     assert run("verify") == (
         1,
-        "ledger.jsonl:4: a torn line: it is no JSON object\n"
+        "ledger.jsonl:5: a torn line: the file ends before it does\n"
+        "ledger.jsonl:4: an unreadable line: it is no JSON object\n"
         "ledger.jsonl:3: no ledger line: it has no entry_id\n"
         "ledger.jsonl:2 aa11: its entry_id is that of ledger.jsonl:1\n"
-        "2 calls in 1 file: 3 findings.\n"
+        "2 calls in 1 file: 4 findings.\n"
         "prefix digests not verifiable, because the line holds no segments: 2 calls\n",
         "",
     )
@@ -1039,6 +1040,18 @@ def test_doctor_repeats_warnings_of_the_configuration() -> None:
         "CONTEXT_LEDGER_METRICS: 'x' is wrong.",
         "CONTEXT_LEDGER_FIEL is set, but nothing reads it; the va",
         "CONTEXT_LEDGER_SURFACES: 'kimmi' (of gw.example) is no known surfa",
+    )
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe hello\nworld\n", b'{"name": "someone else\'s"}\n[1]'])
+def test_doctor_of_a_file_that_is_no_ledger(content: bytes) -> None:
+    """A file in which no line is a ledger line is a problem that says so."""
+    path = Path("notes.txt")
+    path.write_bytes(content)
+    assert next(doctor.file(Config(file=path), path)) == Check(
+        "ledger file",
+        "problem",
+        "notes.txt is no ledger file: 2 lines, and none of them is a ledger line. Name another in CONTEXT_LEDGER_FILE.",
     )
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from otel_context_ledger import semconv as s
 from otel_context_ledger import store
+from otel_context_ledger.surfaces import facts
 from tests.conftest import flat
 from tests.provider import Provider
 from tests.receiver import Receiver, receiving
@@ -137,6 +138,20 @@ def test_a_bad_setting_is_one_warning_that_holds_it(program: Any) -> None:
     assert stderr == (
         "context ledger: CONTEXT_LEDGER_MAX_SESSIONS: 'many' is not a whole number above 0; using the default\n"
     )
+
+
+def test_a_misspelt_surface_is_one_warning(program: Any, provider: Provider, tmp_path: Path) -> None:
+    """A surface name that is none costs one line on stderr that contains it and the names that there are; its host is
+    then found like any other."""
+    host = f"127.0.0.1:{provider.server_port}"
+    stdout, stderr, _, code = program(CONTEXT_LEDGER_SURFACES=f"{host}=kimi_open_platfrom")
+    names = ", ".join(sorted(facts.load().surfaces))
+    assert (stdout, code) == ("done\n", 0)
+    assert stderr == (
+        f"context ledger: CONTEXT_LEDGER_SURFACES: 'kimi_open_platfrom' (of {host}) is no known surface; "
+        f"known are {names}; going by the host\n"
+    )
+    assert [entry["provider_surface"] for entry in entries(tmp_path)] == ["unknown"] * 4
 
 
 def test_a_ledger_that_cannot_be_written_is_one_warning(program: Any, tmp_path: Path) -> None:

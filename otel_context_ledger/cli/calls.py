@@ -91,13 +91,20 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """The calls of a ledger file in the order in which they ended, its files, and the places of lines that are none."""
+    """The calls of a ledger file in the order in which they ended, its files, and the places of lines that are none:
+    cut off at the end of a file, no JSON object, or somebody else's."""
 
     path: Path
     calls: tuple[Call, ...]
     files: tuple[Path, ...] = ()
     torn: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
     foreign: tuple[str, ...] = ()
+
+    @property
+    def strange(self) -> int:
+        """How many lines are no calls."""
+        return len(self.torn) + len(self.unreadable) + len(self.foreign)
 
     def by_id(self) -> dict[str, Call]:
         """The calls by their ids; of two with one id, the later."""
@@ -114,12 +121,16 @@ def opened(arguments: Namespace, settings: Config) -> Book:
     """The ledger that is meant, with at least one call. Raises `Unusable`."""
     path = path_of(arguments, settings)
     book = read(path)
-    if book.calls:
-        return book
-    strange = len(book.torn) + len(book.foreign)
-    if strange:
-        raise Unusable(f"{path} is no ledger file: {plural(strange, 'line')}, and none of them is a ledger line.")
-    raise Unusable(f"{path} is empty: no call has been recorded yet.")
+    if not book.calls:
+        raise Unusable(alien(book) or f"{path} is empty: no call has been recorded yet.")
+    return book
+
+
+def alien(book: Book) -> str | None:
+    """That a file is no ledger, where it has lines and none of them is a ledger line."""
+    if book.calls or not book.strange:
+        return None
+    return f"{book.path} is no ledger file: {plural(book.strange, 'line')}, and none of them is a ledger line."
 
 
 def read(path: Path) -> Book:
@@ -135,7 +146,8 @@ def read(path: Path) -> Book:
         path,
         tuple(call for line, call in found if line.entry is not None and call.text("entry_id")),
         tuple(dict.fromkeys(line.file for line in lines)),
-        tuple(call.place for line, call in found if line.entry is None),
+        tuple(call.place for line, call in found if line.entry is None and line.unended),
+        tuple(call.place for line, call in found if line.entry is None and not line.unended),
         tuple(call.place for line, call in found if line.entry is not None and not call.text("entry_id")),
     )
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from otel_context_ledger import tokens
+from otel_context_ledger import surfaces, tokens
 from otel_context_ledger.cli import calls as c
 from otel_context_ledger.cli import exporters, instrumentations
 from otel_context_ledger.cli.machine import OK, PROBLEM, WARNING, Check, Machine, here
@@ -95,11 +95,8 @@ def _unread(machine: Machine) -> Iterator[str]:
 
 
 def _unnamed(settings: Config) -> Iterator[str]:
-    surfaces = facts.load().surfaces.keys() | settings.facts.keys()
-    for host, surface in settings.surfaces.items():
-        if surface not in surfaces:
-            names = ", ".join(sorted(surfaces))
-            yield f"{PREFIX}SURFACES: {surface!r} (of {host}) is no known surface; known are {names}"
+    lore, _ = _lore(settings)
+    yield from (f"{PREFIX}SURFACES: {text}" for text in surfaces.misnomers(settings.surfaces, lore).values())
 
 
 def file(settings: Config, path: Path) -> Iterator[Check]:
@@ -131,9 +128,11 @@ def _contents(path: Path) -> Check:
         book = c.read(path)
     except c.Unusable as refusal:
         return Check("ledger file", PROBLEM, str(refusal))
-    strange = len(book.torn) + len(book.foreign)
-    if strange:
-        sentence = f"{path}: {plural(strange, 'line')} cannot be read; `context-ledger verify` says which."
+    foreign = c.alien(book)
+    if foreign:
+        return Check("ledger file", PROBLEM, f"{foreign} Name another in CONTEXT_LEDGER_FILE.")
+    if book.strange:
+        sentence = f"{path}: {plural(book.strange, 'line')} cannot be read; `context-ledger verify` says which."
         return Check("ledger file", WARNING, sentence)
     return Check("ledger file", OK, f"{path}: {plural(len(book.calls), 'call')} in {plural(len(book.files), 'file')}.")
 

@@ -84,7 +84,7 @@ def answer(arguments: Namespace, settings: Config) -> Answer:
         "files": list(map(str, book.files)),
         "calls": [record(call) for call in chosen],
         "totals": asdict(sums),
-        "not_calls": len(book.torn) + len(book.foreign),
+        "not_calls": book.strange,
     }
     sheet = Sheet(COLUMNS, [_row(call) for call in chosen], _total_row(sums))
     return Answer(document, [sheet, Lines(["", *_definitions(sums), *strange])])
@@ -241,7 +241,7 @@ def _unknown(number: int) -> str:
 
 
 def _strange(book: c.Book) -> list[str]:
-    number = len(book.torn) + len(book.foreign)
+    number = book.strange
     return (
         [f"left out: {plural(number, 'line')} that cannot be read; `context-ledger verify` says which"]
         if number

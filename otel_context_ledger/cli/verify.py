@@ -96,7 +96,8 @@ def _summary(book: Book, found: int, proofs: Mapping[str, int], others: int) -> 
 
 
 def _lines(book: Book) -> Iterator[Finding]:
-    yield from (Finding(place, None, "a torn line: it is no JSON object") for place in book.torn)
+    yield from (Finding(place, None, "a torn line: the file ends before it does") for place in book.torn)
+    yield from (Finding(place, None, "an unreadable line: it is no JSON object") for place in book.unreadable)
     yield from (Finding(place, None, "no ledger line: it has no entry_id") for place in book.foreign)
 
 

@@ -60,6 +60,17 @@ def find(host: str, path: str, body: Json, lore: Lore, named: Mapping[str, str] 
     return Directory(lore, named).find(host, path, body)
 
 
+def misnomers(named: Mapping[str, str], lore: Lore) -> dict[str, str]:
+    """Of the surface names that a user gave to hosts those that are none, by host, each as a sentence with the names
+    that there are."""
+    known = ", ".join(sorted(lore.surfaces))
+    return {
+        host: f"{name!r} (of {host}) is no known surface; known are {known}"
+        for host, name in named.items()
+        if name not in lore.surfaces
+    }
+
+
 class Directory:
     """Surfaces by host and path, each made once: a program calls few places many times."""
 
