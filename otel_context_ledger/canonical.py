@@ -173,6 +173,13 @@ def _sorted_sets(value: object) -> object:
     return [_sorted_sets(item) for item in value] if isinstance(value, list) else value
 
 
+def key_of(text: str) -> bytes:
+    """The key that a text stands for. BLAKE2b takes 64 bytes, so that a longer text is digested first: no part of it is
+    left out."""
+    raw = text.encode("utf-8", "surrogateescape")
+    return raw if len(raw) <= hashlib.blake2b.MAX_KEY_SIZE else hashlib.blake2b(raw).digest()
+
+
 def written(raw: bytes, key: bytes | None = None) -> str:
     """A digest as it is exported; with `key` nobody without it can test a guess of the text."""
     if key is None:

@@ -107,7 +107,10 @@ def _hosts(raw: str) -> Mapping[str, str]:
 
 
 def _path(raw: str) -> Path:
-    return Path(raw).expanduser()
+    try:
+        return Path(raw).expanduser()
+    except RuntimeError as error:  # nobody of that name has a home here
+        raise ValueError from error
 
 
 _COUNT = (_positive, "a whole number above 0")
@@ -141,7 +144,8 @@ def _tables(path: Path | None) -> tuple[dict[str, object], tuple[str, ...]]:
     except FileNotFoundError:
         return {}, (f"{PREFIX}CONFIG: there is no file {str(path)!r}; using no file",) if path else ()
     except (OSError, ValueError) as error:
-        return {}, (f"{file.name}: not readable as TOML ({error}); using no file",)
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        return {}, (f"{file.name}: not readable as TOML ({reason}); using no file",)
     facts, bad_facts = _table(raw, "facts", lambda card: isinstance(card, dict), "a table of facts")
     prices, bad_prices = _table(
         raw, "prices", _is_card, f"a table of rates in USD per million tokens ({', '.join(RATES)})"

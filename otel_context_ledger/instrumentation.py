@@ -26,9 +26,10 @@ import orjson
 import wrapt
 from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type: ignore[attr-defined]
 
-from otel_context_ledger import __version__, config, line, store, surfaces, tasks, telemetry
+from otel_context_ledger import __version__, config, line, spelling, store, surfaces, tasks, telemetry
 from otel_context_ledger import model as m
 from otel_context_ledger.backlog import Backlog
+from otel_context_ledger.canonical import key_of
 from otel_context_ledger.correctness import repository
 from otel_context_ledger.invocation import Call, Desk, Invocation
 from otel_context_ledger.ledger import Draft, Ledger, Limits
@@ -47,7 +48,7 @@ FLUSH_SECONDS = 5.0
 # Lines that may wait for a slow disk; each keeps its request's outline alive.
 MAX_WAITING = 1000
 # A product and version, as in `KimiCLI/1.50.0` or `2.1.0`; the rest of such a header may name the user's machine.
-_PRODUCT = re.compile(r"[\w.-]{1,40}(?:/[\w.-]{1,24})?")
+_PRODUCT = re.compile(r"[\w.-]{1,40}(?:/[\w.-]{1,24})?", re.ASCII)
 _SENTINELS = ("NotGiven", "Omit")
 _log = logging.getLogger("otel_context_ledger")
 # Seeded by the system once and in each forked child, and not the program's own generator: a program that seeds that one
@@ -191,7 +192,10 @@ def read_call(client: Any, options: Any, find: Callable[[str, str, Mapping[str, 
     host, port, path = _place(str(options.url), str(client.base_url))
     endpoint = f"{host}:{port}" if port else host
     surface = find(endpoint, path, sent)
-    return Call(surface, endpoint, host, port, sent, _client_name(client, options)) if surface else None
+    if surface is None:
+        return None
+    name = _client_name(client, options)
+    return Call(surface, spelling.name(endpoint), spelling.name(host), port, sent, name)
 
 
 @lru_cache(maxsize=256)
@@ -332,7 +336,7 @@ def assemble(settings: config.Config) -> tuple[Desk, store.Store | None, Callabl
         __version__,
         Limits(settings.max_sessions, settings.max_bytes),
         settings.prices,
-        settings.digest_key.encode()[:64] if settings.digest_key else None,
+        key_of(settings.digest_key) if settings.digest_key else None,
     )
     file = _file(settings, ledger)
     watcher = _watcher(settings)

@@ -9,14 +9,17 @@ from __future__ import annotations
 import gc
 import logging
 import sys
+import traceback
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from otel_context_ledger import model as m
 from otel_context_ledger import semconv as s
+from otel_context_ledger import spelling
 from otel_context_ledger.backlog import Backlog
 from otel_context_ledger.ledger import Draft, Ledger
 from otel_context_ledger.records import changed, quick
@@ -26,6 +29,9 @@ from otel_context_ledger.telemetry import Finished, Recording, Telemetry
 
 MAX_KEPT_EVENTS = 512
 MAX_COPIES = 100
+MAX_PLACES = 20
+# Beyond it no exporter can write a number down.
+MAX_NUMBER = 2**63
 THREAD_BOUND = frozenset(
     {"_tkinter", "PyQt5", "PyQt6", "PySide2", "PySide6", "gi", "wx", "kivy", "pythoncom", "comtypes"}
 )
@@ -99,7 +105,7 @@ class Desk:
         try:
             if stage not in self.errors:
                 _log.warning("context ledger: %s failed with %s; the call is unaffected", stage, type(error).__name__)
-                _log.debug("context ledger: %s", stage, exc_info=error)
+                _log.debug("context ledger: %s at %s", stage, places(error))
             self.errors[stage] = self.errors.get(stage, 0) + 1
             self.telemetry.failed(stage)
         except Exception:  # noqa: BLE001
@@ -147,6 +153,13 @@ class Desk:
         return next((found for found in copies if found is not None), [])
 
 
+def places(error: BaseException) -> str:
+    """Where an error came from, innermost first. Its text, and that of the error it came up in, may hold content."""
+    frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    found = (f"{Path(code.co_filename).name}:{line} {code.co_name}" for code, line in reversed(frames[-MAX_PLACES:]))
+    return ", ".join(found)
+
+
 def tidy() -> None:
     """Collects young garbage in this thread, where no event loop runs, when a collection is near. A call's records
     bring it nearer, and it would else fall into the program's event loops more often than without them: a dead client
@@ -176,7 +189,7 @@ class Invocation:
             request = changed(request, client_version=call.client)
         self.draft = desk.ledger.open(call.surface, call.endpoint, request, around)
         self.recording: Recording = desk.telemetry.start(
-            request.model, opening(call, self.draft), int(around.now * 1e9)
+            spelling.model(request.model), opening(call, self.draft), int(around.now * 1e9)
         )
         self._kept: list[object] = []
         self._first_token: float | None = None
@@ -307,7 +320,8 @@ class Invocation:
             duration = desk.ticks() - self._began
             timing = m.Timing(duration, self._first_token, self._first_content)
             entry = desk.ledger.close(self.draft, response, ending, timing, self._now + duration, flaw)
-            own = changed(entry.self, counted_by=desk.telemetry.counter(), truncated=self._dropped)
+            cut = self._dropped or entry.self.truncated
+            own = changed(entry.self, counted_by=desk.telemetry.counter(), truncated=cut)
             self._publish(changed(entry, self=own))
 
     def _publish(self, entry: m.Entry) -> None:
@@ -322,25 +336,33 @@ class Invocation:
 def opening(call: Call, draft: Draft) -> dict[str, object]:
     """What a sampler may want to know when our own span starts, and the request's standard attributes."""
     request = draft.request
-    effort = request.effort
     found: dict[str, object] = {
         s.GEN_AI_OPERATION_NAME: "chat",
         s.GEN_AI_PROVIDER_NAME: call.surface.provider,
-        s.GEN_AI_REQUEST_MODEL: request.model,
+        s.GEN_AI_REQUEST_MODEL: spelling.model(request.model),
         s.SERVER_ADDRESS: call.host,
         s.SERVER_PORT: call.port,
         s.GEN_AI_REQUEST_STREAM: True if request.stream else None,
-        s.GEN_AI_REQUEST_REASONING_LEVEL: effort,
-        s.GEN_AI_REQUEST_PREVIOUS_RESPONSE_ID: request.previous_response,
+        s.GEN_AI_REQUEST_REASONING_LEVEL: spelling.word(request.effort),
+        s.GEN_AI_REQUEST_PREVIOUS_RESPONSE_ID: spelling.optional(request.previous_response),
         s.GEN_AI_CONVERSATION_ID: draft.link.session if draft.link.source == "conversation_id" else None,
-        s.GEN_AI_AGENT_NAME: draft.around.agent,
+        s.GEN_AI_AGENT_NAME: spelling.optional(draft.around.agent),
     }
     if call.surface.provider == "openai":
         found[s.OPENAI_API_TYPE] = call.surface.api
-        found[s.OPENAI_REQUEST_SERVICE_TIER] = request.settings.get("service_tier")
-    found |= {key: request.sampling.get(name) for name, key in SAMPLING.items()}
-    known = {key: value for key, value in found.items() if isinstance(value, (str, bool, int, float))}
-    return known | _output_type(request.settings)
+        found[s.OPENAI_REQUEST_SERVICE_TIER] = _told(request.settings.get("service_tier"))
+    known = {key: value for key, value in found.items() if value is not None}
+    return known | _sampling(request.sampling) | _output_type(request.settings)
+
+
+def _told(value: object) -> str | None:
+    return spelling.word(value) if isinstance(value, str) else None
+
+
+def _sampling(given: Mapping[str, object]) -> dict[str, object]:
+    """The sampling settings that are numbers, as they should be; a text in the place of one may say anything."""
+    pairs = ((key, given.get(name)) for name, key in SAMPLING.items())
+    return {key: value for key, value in pairs if _number(value, s.TYPES[key])}
 
 
 def _output_type(settings: Mapping[str, object]) -> dict[str, object]:
@@ -349,6 +371,12 @@ def _output_type(settings: Mapping[str, object]) -> dict[str, object]:
     kind = wanted.get("type")
     names = {"json_object": "json", "json_schema": "json", "text": "text"}
     return {s.GEN_AI_OUTPUT_TYPE: names[kind]} if isinstance(kind, str) and kind in names else {}
+
+
+def _number(value: object, kind: str) -> bool:
+    """Whether a value is a number of this type that an exporter can write down."""
+    fits = (int,) if kind == "int" else (int, float)
+    return isinstance(value, fits) and not isinstance(value, bool) and abs(value) < MAX_NUMBER
 
 
 SAMPLING = {

@@ -11,6 +11,7 @@ from functools import partial
 from threading import Lock
 
 from otel_context_ledger import model as m
+from otel_context_ledger import spelling
 from otel_context_ledger.canonical import digest, scheme
 from otel_context_ledger.canonical import written as exported
 from otel_context_ledger.cost import Card, Prices, price
@@ -226,7 +227,11 @@ class Ledger:
 
     def _fields(self, draft: Draft) -> dict[str, object]:
         """The exported parts of a request that an earlier line has too, by the names that they have there."""
-        return {"model_id": draft.request.model, "reasoning_effort": _effort(draft.request), **self._hashes(draft)}
+        named_so = {
+            "model_id": spelling.model(draft.request.model),
+            "reasoning_effort": spelling.word(_effort(draft.request)),
+        }
+        return {**named_so, **self._hashes(draft)}
 
     def _hashes(self, draft: Draft) -> dict[str, str | None]:
         parts = draft.identity.parts
@@ -257,17 +262,18 @@ class Ledger:
             around.entry_id,
             around.now,
             self._version,
-            f"unencodable:{found}" if found and not flaw else found,
+            f"unencodable:{spelling.word(found)}" if found and not flaw else found,
+            truncated=len(response.finish_reasons) > spelling.MAX_WORDS,
             digest_scheme=self._scheme,
         )
         names = m.TaskGroup(
-            around.task,
-            around.attempt,
+            spelling.optional(around.task),
+            spelling.optional(around.attempt),
             draft.link.session,
             draft.link.source,
             _parent(draft),
             draft.kind,
-            around.agent,
+            spelling.optional(around.agent),
             _origin(draft),
         )
         money = price(response.usage, verdict.card, verdict.avoidable(draft), draft.surface.facts.unit)
@@ -283,8 +289,8 @@ class Ledger:
             usage=response.usage,
             cost_components=money.components,
             repo_head=around.repo_head,
-            service_tier=response.service_tier,
-            system_fingerprint=response.system_fingerprint,
+            service_tier=spelling.word(response.service_tier),
+            system_fingerprint=spelling.optional(response.system_fingerprint),
         )
 
     def _context(self, draft: Draft) -> m.ContextGroup:
@@ -347,7 +353,7 @@ def _names(request: m.Request, around: m.Surroundings, export: partial[str]) -> 
         (around.session, "explicit"), (named(around.conversation), "conversation_id"),
         (named(request.conversation), "conversation_id"), (key, "cache_key"),
     )  # fmt: skip
-    return [(name, source) for name, source in given if name]
+    return [(spelling.session(name, export), source) for name, source in given if name]
 
 
 def _origin(draft: Draft) -> str | None:
@@ -455,13 +461,13 @@ def _model(draft: Draft, response: m.Response, card: Card | None) -> m.ModelGrou
         provider=draft.surface.provider,
         endpoint=draft.endpoint,
         api=draft.surface.api,
-        model_id=request.model,
-        model_served=response.model,
-        reasoning_effort=_effort(request),
-        reasoning_effort_requested=request.effort,
+        model_id=spelling.model(request.model),
+        model_served=spelling.model(response.model),
+        reasoning_effort=spelling.word(_effort(request)),
+        reasoning_effort_requested=spelling.word(request.effort),
         client_version=request.client_version,
         context_window=facts.window(request.model) or (card.window if card else None),
-        route=response.route,
+        route=spelling.optional(response.route),
     )
 
 
@@ -506,7 +512,7 @@ def _cache(draft: Draft, response: m.Response, ending: m.Ending, verdict: _Verdi
         miss_position=cause.position if cause else None,
         idle_seconds=case.idle,
         retention_seconds=draft.rules.lifetime,
-        provider_verdict=response.verdict or ("no_divergence" if asked else "not_requested"),
+        provider_verdict=spelling.word(response.verdict) or ("no_divergence" if asked else "not_requested"),
         verdict_conflict=verdict.judgement.conflict,
     )
 
@@ -523,10 +529,10 @@ def _request(draft: Draft, response: m.Response, ending: m.Ending, timing: m.Tim
         time_to_first_token=timing.first_token,
         time_to_first_content=timing.first_content,
         duration=timing.duration,
-        finish_reasons=response.finish_reasons,
-        response_id=response.response_id,
+        finish_reasons=spelling.words(response.finish_reasons),
+        response_id=spelling.optional(response.response_id),
         tool_calls=response.tool_calls if ending.how == "complete" else None,
-        error_type=ending.error_type,
+        error_type=spelling.word(ending.error_type),
         call_end=ending.how,
         stream=draft.request.stream,
         usage_source=usage.source,

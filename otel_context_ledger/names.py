@@ -8,8 +8,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from otel_context_ledger.canonical import digest
+from otel_context_ledger.spelling import MAX_NAME, name
 
-MAX_NAME = 512
 # Hexadecimal digits of the digest that stands for the end of a longer name.
 DIGITS = 16
 _CUT = "…"
@@ -19,7 +19,7 @@ def named(value: object) -> str:
     """The name that a value stands for, `""` for none; never raises.
 
     Texts, whole numbers and UUIDs are names; nothing else is asked for its text, which may hold anything. What cannot
-    be printed is replaced. Of more than 512 characters the first remain, with a digest of all: two long names that
+    be printed is replaced. Of more than 256 characters the first remain, with a digest of all: two long names that
     begin alike stay two, and one name is the same in every process.
     """
     if isinstance(value, str):
@@ -29,8 +29,7 @@ def named(value: object) -> str:
     else:
         return ""
     text = text.strip()
-    if not text.isprintable():
-        text = "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
+    text = name(text, len(text))
     if len(text) <= MAX_NAME:
         return text
     return f"{text[: MAX_NAME - DIGITS - len(_CUT)]}{_CUT}{digest(text.encode()).hex()[:DIGITS]}"

@@ -221,7 +221,7 @@ def test_what_a_name_may_be(given: object, name: str) -> None:
 
 
 def test_a_long_name_is_cut_and_stays_itself() -> None:
-    """A name of 5,000 characters becomes one of 512, the same each time, another for another end."""
+    """A name of 5,000 characters becomes one of 256, the same each time, another for another end."""
     long = [named("x" * 5000), named("x" * 5000), named("x" * 4999 + "y")]
     assert [len(name) for name in long] == [MAX_NAME] * 3
     assert (long[0] == long[1], long[0] == long[2]) == (True, False)

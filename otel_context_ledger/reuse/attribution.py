@@ -16,6 +16,7 @@ from otel_context_ledger.records import quick
 from otel_context_ledger.reuse import differences, weight
 from otel_context_ledger.reuse.lineage import Anchor, Head, Link, named_role
 from otel_context_ledger.reuse.segments import Outline
+from otel_context_ledger.spelling import model, optional, word
 
 SIGNIFICANT_TOKENS = 2000
 SIGNIFICANT_SHARE = 0.05
@@ -286,10 +287,10 @@ def _model(case: Case, head: Head) -> Iterator[Cause]:
         sizes = windows.get(str(before)), windows.get(str(asked))
         both = sizes[0] is not None and sizes[1] is not None and sizes[0] != sizes[1]
         detail = (("window_downshift" if (sizes[1] or 0) < (sizes[0] or 0) else "window_upshift"),) if both else ()
-        seen = ("local_diff", f"model={before}>{asked}")
+        seen = ("local_diff", f"model={model(str(before))}>{model(asked)}")
         yield Cause("model_changed", detail, Position("settings", name="model"), seen)
     elif served and served_before and served != served_before:
-        evidence = ("provider_reported", f"served={served_before}>{served}", "requested_unchanged")
+        evidence = ("provider_reported", f"served={model(served_before)}>{model(served)}", "requested_unchanged")
         yield Cause("model_changed", ("served",), Position("settings", name="model"), evidence)
 
 
@@ -298,10 +299,14 @@ def _candidates(case: Case, head: Head) -> Iterator[Cause]:
     request, before = case.request, head.request
     route = case.response.route
     if head.route and route and head.route != route:
-        evidence = ("provider_reported", f"route={head.route}>{route}", f"idle_seconds={case.idle or 0:.0f}")
+        evidence = (
+            "provider_reported",
+            f"route={optional(head.route)}>{optional(route)}",
+            f"idle_seconds={case.idle or 0:.0f}",
+        )
         yield Cause("route_changed", evidence=evidence)
     if request.effort != before.effort:
-        seen = ("local_diff", f"effort={before.effort}>{request.effort}")
+        seen = ("local_diff", f"effort={word(before.effort)}>{word(request.effort)}")
         yield Cause("effort_changed", (), Position("settings", name="effort"), seen, "inferred")
     changed = differences.settings(before.settings, request.settings)
     if changed:
@@ -320,7 +325,7 @@ def _retention(case: Case, head: Head) -> Iterator[Cause]:
     elif head.written and written(case.response, case.request) not in (None, head.written):
         now = written(case.response, case.request)
         twice = min(case.shortfall, case.response.usage.cache_write or 0)
-        evidence = (f"retention={head.written}>{now}", f"duplicate_write_tokens={twice}")
+        evidence = (f"retention={word(head.written)}>{word(now)}", f"duplicate_write_tokens={twice}")
         yield Cause("retention_changed", evidence=evidence)
 
 
@@ -436,7 +441,7 @@ def _markers(case: Case, head: Head) -> Cause | None:
     last = case.outline.messages[-1] if case.outline.messages else None
     content = last.get("content") if isinstance(last, Mapping) else None
     part = content[-1] if isinstance(content, (list, tuple)) and content else None
-    kind = part.get("type") if isinstance(part, Mapping) else "text"
+    kind = word(str(part.get("type"))) if isinstance(part, Mapping) else "text"
     where = Position("message", len(case.outline.messages) - 1 + case.outline.offset, kind=f"last_block_{kind}")
     return Cause("cache_breakpoint_missing", ("messages",), where, ("local_diff", f"markers={sum(marks.values())}"))
 

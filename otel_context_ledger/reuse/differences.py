@@ -14,7 +14,7 @@ from otel_context_ledger.canonical import canonical, wire
 from otel_context_ledger.model import Cause, Position
 from otel_context_ledger.reuse import volatility
 from otel_context_ledger.reuse.lineage import Head, Link, named_role
-from otel_context_ledger.reuse.segments import Outline, Segment, texts, unmarked
+from otel_context_ledger.reuse.segments import Outline, Segment, named, texts, unmarked
 
 MAX_NAMES = 8
 # Sections of a system text that are known by their tag or heading; other headings are content and never named.
@@ -158,12 +158,12 @@ def history(link: Link, head: Head, new: Outline, summaries: tuple[str, ...]) ->
     before, after = old.messages[at:end_old], new.messages[at:end_new]
     index = at + new.offset
     if _compacted(before, after, summaries, link.relation):
-        where = Position("message", index, named_role(after[0]) if after else None, kind="compacted")
+        where = Position("message", index, named(after[0]) if after else None, kind="compacted")
         return Cause("history_compacted", (), where, ("local_diff", f"removed={len(before)}"))
     if link.relation == "rewinds":
         return None
     kind, offset = _rewrite(before, after)
-    name = named_role(after[0]) if after else None
+    name = named(after[0]) if after else None
     return Cause("history_rewritten", (kind,), Position("message", index, name, offset, kind), ("local_diff",))
 
 
@@ -178,7 +178,7 @@ def pruned_beside(link: Link, head: Head, new: Outline) -> Cause | None:
     a, b = old.messages[at_old], new.messages[at_new]
     if named_role(a) != named_role(b) or new.sizes[at_new] >= old.sizes[at_old]:
         return None
-    where = Position("message", at_new + new.offset, named_role(b), kind="pruned")
+    where = Position("message", at_new + new.offset, named(b), kind="pruned")
     return Cause("history_rewritten", ("pruned",), where, ("local_diff",))
 
 

@@ -17,11 +17,15 @@ from operator import ne
 from otel_context_ledger.canonical import canonical, digest, encode, exact, flaw, normal, schema_form, tagged, wire
 from otel_context_ledger.model import Request
 from otel_context_ledger.records import quick
+from otel_context_ledger.spelling import OTHER
+from otel_context_ledger.spelling import name as spelled
 
 MARKERS = frozenset({"cache_control", "prompt_cache_breakpoint"})
 MEMO_ENTRIES = 256
 MAX_NAME = 64
 MAX_PARTS_DEPTH = 8
+# The roles of the dialects, and those that templates of local models know.
+ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function", "model", "ipython", "critic"})
 # What `freeze` notes beside leaves: the value was cut where it went too deep; there is a cache marker in it, noticed on
 # the way, because looking through its bytes afterwards takes longer than digesting them.
 _CUT = object()
@@ -278,17 +282,19 @@ def _header_segment(kind: str, index: int, value: object) -> Segment:
 
 
 def named(value: object) -> str:
-    """The role of a message, the name of a tool, else the type of a block. A message's own `name` may be a person's and
-    is never asked for."""
+    """The role of a message, the name of a tool, else the type of a block. The `name` of what has a role or content may
+    be a person's and is never asked for, and so may a role that no provider knows: it is `other`."""
     if isinstance(value, str):
         return "text"
     if not isinstance(value, Mapping):
         return type(value).__name__
+    role = value.get("role")
+    if isinstance(role, str) and role:
+        return role if role in ROLES else OTHER
     function = value.get("function")
     tool = function.get("name") if isinstance(function, Mapping) else None
-    found = (value.get("role"), tool, value.get("name"), value.get("type"))
-    name = next((name[:MAX_NAME] for name in found if isinstance(name, str) and name), "object")
-    return name if name.isascii() else name.encode("utf-8", "replace").decode()
+    found = (tool, None if "content" in value else value.get("name"), value.get("type"))
+    return spelled(next((name for name in found if isinstance(name, str) and name), "object"), MAX_NAME)
 
 
 def texts(value: object, depth: int = 0) -> str:

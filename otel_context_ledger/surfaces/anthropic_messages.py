@@ -35,7 +35,7 @@ USAGE = Table(
 )
 # Claude Code writes its session into the user id and its version into the first system block (cases CM06, CM40).
 _SESSION = re.compile(r"session_([0-9a-f-]{36})")
-_VERSION = re.compile(r"cc_version=([\w.]+)")
+_VERSION = re.compile(r"cc_version=(\d[\w.]{0,31})", re.ASCII)
 
 
 def read_request(body: Json) -> Request:
