@@ -40,6 +40,7 @@ class Config:
     session_id: str | None = None
     parent_session_id: str | None = None
     agent: str | None = None
+    provider_diagnostics: bool = False
     config: Path | None = None
     facts: Mapping[str, object] = field(default_factory=dict)
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -131,6 +132,7 @@ _VARIABLES: Mapping[str, tuple[Callable[[str], object], str]] = {
     "session_id": _TEXT,
     "parent_session_id": _TEXT,
     "agent": _TEXT,
+    "provider_diagnostics": (_flag, "true or false"),
     "config": (_path, "a path"),
 }
 VARIABLES = tuple(PREFIX + name.upper() for name in _VARIABLES)
@@ -153,7 +155,7 @@ def _tables(path: Path | None) -> tuple[dict[str, object], tuple[str, ...]]:
     return {"facts": facts, "prices": prices}, tuple(f"{file.name}: {text}" for text in (*bad_facts, *bad_prices))
 
 
-RATES = ("input", "cache_read", "cache_write", "cache_write_1h", "output")
+RATES = ("input", "cache_read", "cache_write", "cache_write_1h", "cache_write_12h", "output")
 
 
 def _is_card(card: object) -> bool:

@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from otel_context_ledger.model import Cost, Usage
 
 Steps = tuple[tuple[int, float], ...]
-RATES = ("input", "cache_read", "cache_write", "cache_write_1h", "output")
+RATES = ("input", "cache_read", "cache_write", "cache_write_1h", "cache_write_12h", "output")
 _LIBRARY = {
     "input": "input_mtok", "cache_read": "cache_read_mtok", "cache_write": "cache_write_mtok",
     "cache_write_1h": "cache_write_1h_mtok", "output": "output_mtok",
@@ -116,11 +116,12 @@ def _computed(usage: Usage, card: Card | None, avoidable: int | None) -> Cost:
 
 
 def components(usage: Usage) -> dict[str, int]:
-    """Tokens by rate. Writes whose lifetime was not reported are priced at the short one."""
-    hour = usage.write_1h or 0
-    short = (hour if usage.cache_write is None else usage.cache_write) - hour
+    """Tokens by rate. Writes whose lifetime was not reported are priced at the short one (5 or 30 minutes)."""
+    hour, half_day = usage.write_1h or 0, usage.write_12h or 0
+    long = hour + half_day
+    short = (long if usage.cache_write is None else usage.cache_write) - long
     plain = (usage.uncached or 0) + (usage.unreported or 0)
     return {
         "input": plain, "cache_read": usage.cache_read or 0, "cache_write": short, "cache_write_1h": hour,
-        "output": usage.output or 0,
+        "cache_write_12h": half_day, "output": usage.output or 0,
     }  # fmt: skip

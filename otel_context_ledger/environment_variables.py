@@ -98,3 +98,9 @@ OTEL_CONTEXT_LEDGER_AGENT = "OTEL_CONTEXT_LEDGER_AGENT"
 
 Also read as `CONTEXT_LEDGER_AGENT`. Accepted: any text. Default: unset.
 """
+
+OTEL_CONTEXT_LEDGER_PROVIDER_DIAGNOSTICS = "OTEL_CONTEXT_LEDGER_PROVIDER_DIAGNOSTICS"
+"""Whether requests ask OpenAI and Anthropic for their own verdict on a miss; it changes the request.
+
+Also read as `CONTEXT_LEDGER_PROVIDER_DIAGNOSTICS`. Accepted: true, false, 1, 0, yes, no, on, off. Default: false.
+"""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import copy
 import logging
 import multiprocessing.util
 import os
@@ -111,6 +112,7 @@ class ContextLedgerInstrumentor(BaseInstrumentor):  # type: ignore[misc,unused-i
         invocation = self._begin(instance, args, kwargs)
         if invocation is None:
             return wrapped(*args, **kwargs)
+        args, kwargs = _with_question(args, kwargs, invocation)
         with invocation.watching():
             result = wrapped(*args, **self._with_shell(args, kwargs, invocation))
         self._deliver(invocation, result, kwargs)
@@ -123,6 +125,7 @@ class ContextLedgerInstrumentor(BaseInstrumentor):  # type: ignore[misc,unused-i
         if invocation is None:
             return await wrapped(*args, **kwargs)
         invocation.asynchronous()
+        args, kwargs = _with_question(args, kwargs, invocation)
         with invocation.watching():
             result = await wrapped(*args, **self._with_shell(args, kwargs, invocation))
         self._deliver(invocation, result, kwargs)
@@ -187,8 +190,7 @@ def read_call(client: Any, options: Any, find: Callable[[str, str, Mapping[str, 
     body = options.json_data
     if not isinstance(body, dict) or str(options.method).lower() != "post":
         return None
-    sent = {**body, **mapping(pick(options, "extra_json"))}
-    sent = {name: value for name, value in sent.items() if type(value).__name__ not in _SENTINELS}
+    sent = _sent(options)
     host, port, path = _place(str(options.url), str(client.base_url))
     endpoint = f"{host}:{port}" if port else host
     surface = find(endpoint, path, sent)
@@ -208,6 +210,12 @@ def _place(url: str, base: str) -> tuple[str, int | None, str]:
     return where.hostname or "", where.port, where.path
 
 
+def _sent(options: Any) -> dict[str, object]:
+    """The members of the body that will be sent: those of `extra_body` outrank the others."""
+    members = {**options.json_data, **mapping(pick(options, "extra_json"))}
+    return {name: value for name, value in members.items() if type(value).__name__ not in _SENTINELS}
+
+
 def _client_name(client: Any, options: Any) -> str | None:
     """The calling program's own version header, if it set one."""
     given = {**mapping(pick(client, "_custom_headers")), **mapping(pick(options, "headers"))}
@@ -216,6 +224,28 @@ def _client_name(client: Any, options: Any) -> str | None:
     named = {key.lower(): value for key, value in given.items() if isinstance(key, str)}
     found = (_PRODUCT.match(value) for key in CLIENT_HEADERS if isinstance(value := named.get(key), str))
     return next((match.group() for match in found if match), None)
+
+
+def _with_question(
+    args: tuple[Any, ...], kwargs: dict[str, Any], invocation: Invocation
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The call's arguments, with the question for the provider's own verdict in a copy of its options if the user wants
+    it asked. The program's own objects stay as they are."""
+    if not invocation.asks:
+        return args, kwargs
+    with invocation.guard("begin"):
+        options = args[1] if len(args) > 1 else kwargs["options"]
+        extra, question = mapping(pick(options, "extra_json")), invocation.question(_sent(options))
+        if question is None:
+            return args, kwargs
+        changed = copy.copy(options)
+        if extra.keys() & question.keys():
+            changed.extra_json = {**extra, **question}
+        else:
+            changed.json_data = {**options.json_data, **question}
+        invocation.asked()
+        return ((args[0], changed, *args[2:]), kwargs) if len(args) > 1 else (args, {**kwargs, "options": changed})
+    return args, kwargs
 
 
 def is_raw(options: Any) -> bool:
@@ -348,6 +378,7 @@ def assemble(settings: config.Config) -> tuple[Desk, store.Store | None, Callabl
     backlog = Backlog("context-ledger-signals", MAX_WAITING)
     speaking = telemetry.Telemetry(__version__, settings.metrics, backlog.flush)
     desk = Desk(ledger, speaking, around, time.perf_counter, find, backlog, keep)
+    desk.asks = settings.provider_diagnostics
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_renew(weakref.ref(desk)))
     for waiting in (backlog, file):

@@ -77,7 +77,8 @@ class Desk:
     """Where calls are recorded: the ledger, the telemetry, and what is asked of the surroundings for each call.
 
     `ticks` gives monotonic seconds; `surroundings` makes the record of one call; `keep` takes finished entries to the
-    ledger file; `find` says which surface a host, path and body belong to; `backlog` does what nobody waits for.
+    ledger file; `find` says which surface a host, path and body belong to; `backlog` does what nobody waits for; `asks`
+    says whether providers are asked for their own verdicts, which changes requests.
     """
 
     def __init__(
@@ -93,7 +94,7 @@ class Desk:
         self.ledger, self.telemetry, self.find, self.backlog, self.keep = ledger, telemetry, find, backlog, keep
         self.surroundings, self.ticks = surroundings, ticks
         self.errors: dict[str, int] = {}
-        self.awaited = False
+        self.awaited = self.asks = False
         self._open: weakref.WeakSet[Invocation] = weakref.WeakSet()
 
     def guard(self, stage: str) -> Guard:
@@ -221,6 +222,21 @@ class Invocation:
             raise
         else:
             self.ended("complete")
+
+    @property
+    def asks(self) -> bool:
+        """Whether the user wants providers to be asked for their own verdicts."""
+        return self._desk.asks
+
+    def question(self, body: Mapping[str, object]) -> Mapping[str, object] | None:
+        """Members to add to the body so that the provider says why its cache missed; `None`: add nothing."""
+        if self.draft.kind != "agent":
+            return None
+        return self._surface.question(body, self.draft.previous_response)
+
+    def asked(self) -> None:
+        """The question is in the request."""
+        self.draft = changed(self.draft, asked="ledger", against=self.draft.previous_response)
 
     def see(self, event: object) -> None:
         """Looks at one event of a stream and keeps it if it says more than its text. Called for every event."""

@@ -25,7 +25,7 @@ from otel_context_ledger.reuse.observed import Observations
 from otel_context_ledger.reuse.segments import Outline, texts
 from otel_context_ledger.reuse.segments import named as titled
 from otel_context_ledger.reuse.traces import Found, Traces
-from otel_context_ledger.surfaces import Surface
+from otel_context_ledger.surfaces import MESSAGES, Surface
 from otel_context_ledger.surfaces.facts import Lore
 
 MAX_ROUTES = 8
@@ -48,7 +48,9 @@ class Limits:
 @quick
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A ledger line before the answer. `head` is what the lineage remembers of it while the call is in flight."""
+    """A ledger line before the answer. `head` is what the lineage remembers of it while the call is in flight; `asked`
+    says who asked the provider for its own verdict (the program, or the ledger for its user), `against` which response
+    it was to compare the request with."""
 
     surface: Surface
     endpoint: str
@@ -62,6 +64,16 @@ class Draft:
     rules: Rules
     reusable: int | None
     head: Head | None
+    asked: str | None = None
+    against: str | None = None
+
+    @property
+    def previous_response(self) -> str | None:
+        """The id of the comparable call's response, if the provider that this call goes to gave it in this dialect."""
+        head = self.link.head
+        here = self.identity.parts["provider_surface"], self.endpoint, self.surface.api
+        there = (head.identity.parts["provider_surface"], head.endpoint, head.api) if head else None
+        return head.response_id if head and there == here else None
 
 
 class Ledger:
@@ -114,7 +126,7 @@ class Ledger:
             kind = self._kind(request, identity, link)
             lean = changed(request, tools=(), system=(), messages=())
             head = Head(
-                around.entry_id, link.session, endpoint, outline, identity, lean, around.now,
+                around.entry_id, link.session, endpoint, surface.api, outline, identity, lean, around.now,
                 first=link.head is None and found is None, anchors=_inherited(link, outline),
             )  # fmt: skip
             if kind == "agent":
@@ -124,7 +136,8 @@ class Ledger:
             reusable = found.trace.tokens if found.whole else None
         return Draft(
             surface, endpoint, lean, outline, identity, link, found, kind, around, rules, reusable,
-            head if kind == "agent" else None,
+            head if kind == "agent" else None, "program" if request.diagnostics_asked else None,
+            request.diagnostics_against,
         )  # fmt: skip
 
     def close(
@@ -196,8 +209,9 @@ class Ledger:
         head = draft.link.head
         expected = _expected(draft, response)
         case = Case(
-            draft.link, draft.outline, draft.request, response, draft.rules, draft.around.now, expected, draft.reusable
-        )
+            draft.link, draft.outline, draft.request, response, draft.rules, draft.around.now, expected, draft.reusable,
+            response.verdict or _silence(draft, response),
+        )  # fmt: skip
         if ending.how == "failed" or draft.kind != "agent":
             return Judgement(), case
         if head is None and draft.found is not None:
@@ -447,7 +461,7 @@ def _judge_resumed(draft: Draft, case: Case, fields: Mapping[str, object]) -> Ju
         evidence = (f"idle_seconds={idle:.0f}", f"retention_seconds={lifetime:.0f}")
         causes = (*causes, m.Cause("retention_expired", ("resume",), evidence=evidence, confidence="inferred"))
     unexplained = m.Cause("provider_unexplained", ("resume",), evidence=("prefix_intact",), confidence="inferred")
-    return attribution.combined(causes or (unexplained,), case.response.verdict)
+    return attribution.combined(causes or (unexplained,), case.verdict)
 
 
 def _effort(request: m.Request) -> str | None:
@@ -491,7 +505,6 @@ def _report(draft: Draft, usage: m.Usage) -> str:
 
 def _cache(draft: Draft, response: m.Response, ending: m.Ending, verdict: _Verdict) -> m.CacheGroup:
     usage, case, causes, cause = response.usage, verdict.case, verdict.judgement.causes, verdict.cause
-    asked = draft.request.diagnostics_asked or response.verdict is not None
     return m.CacheGroup(
         cache_report=_report(draft, usage),
         input_tokens=usage.input,
@@ -499,6 +512,8 @@ def _cache(draft: Draft, response: m.Response, ending: m.Ending, verdict: _Verdi
         cache_write_tokens=usage.cache_write,
         cache_write_5m_tokens=usage.write_5m,
         cache_write_1h_tokens=usage.write_1h,
+        cache_write_30m_tokens=usage.write_30m,
+        cache_write_12h_tokens=usage.write_12h,
         cache_miss_tokens=usage.missed,
         reusable_tokens=draft.reusable,
         avoidable_tokens=verdict.avoidable(draft),
@@ -512,9 +527,22 @@ def _cache(draft: Draft, response: m.Response, ending: m.Ending, verdict: _Verdi
         miss_position=cause.position if cause else None,
         idle_seconds=case.idle,
         retention_seconds=draft.rules.lifetime,
-        provider_verdict=spelling.word(response.verdict) or ("no_divergence" if asked else "not_requested"),
+        provider_verdict=spelling.word(case.verdict),
+        verdict_requested_by=draft.asked,
+        verdict_missed_tokens=response.verdict_tokens,
+        verdict_reusable_tokens=response.verdict_reusable,
         verdict_conflict=verdict.judgement.conflict,
     )
+
+
+def _silence(draft: Draft, response: m.Response) -> str:
+    """What it means that the answer holds no verdict: nobody asked, or asked without an earlier response; the answer
+    did not get so far; or, in Anthropic's dialect alone, that the requests do not part (a null object says so)."""
+    if draft.asked is None:
+        return "not_requested"
+    if draft.surface.api != MESSAGES or not response.finish_reasons:
+        return "not_answered"
+    return attribution.NO_DIVERGENCE if draft.against else "no_comparison"
 
 
 def _word(cause: m.Cause) -> str:

@@ -22,7 +22,8 @@ MAX_TRAIL = 4096
 @dataclass(frozen=True, slots=True)
 class Request:
     """A model call as its surface read it. `messages` starts after the leading system messages; its first element
-    stands at index `offset` of the list that was sent. `breakpoints` counts cache markers by segment kind."""
+    stands at index `offset` of the list that was sent. `breakpoints` counts cache markers by segment kind.
+    `diagnostics_against` is the response that the provider is asked to compare this request with."""
 
     model: str | None = None
     tools: Sequence[object] = ()
@@ -39,6 +40,7 @@ class Request:
     retention: str | None = None
     breakpoints: Mapping[str, int] = field(default_factory=dict)
     diagnostics_asked: bool = False
+    diagnostics_against: str | None = None
     stream: bool = False
     client_version: str | None = None
 
@@ -54,6 +56,8 @@ class Usage:
     unreported: int | None = None
     write_5m: int | None = None
     write_1h: int | None = None
+    write_30m: int | None = None
+    write_12h: int | None = None
     output: int | None = None
     reasoning: int | None = None
     source: str = "missing"
@@ -79,7 +83,8 @@ class Usage:
 @quick
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What came back, without its text. `verdict` is the provider's own word on a cache miss, verbatim."""
+    """What came back, without its text. `verdict` is the provider's own word on a cache miss, verbatim;
+    `verdict_tokens` and `verdict_reusable` are its estimates of what was missed and of what could have been reused."""
 
     usage: Usage = field(default_factory=Usage)
     response_id: str | None = None
@@ -91,6 +96,7 @@ class Response:
     route: str | None = None
     verdict: str | None = None
     verdict_tokens: int | None = None
+    verdict_reusable: int | None = None
 
 
 @quick
@@ -231,6 +237,8 @@ class CacheGroup:
     cache_write_tokens: int | None = None
     cache_write_5m_tokens: int | None = None
     cache_write_1h_tokens: int | None = None
+    cache_write_30m_tokens: int | None = None
+    cache_write_12h_tokens: int | None = None
     cache_miss_tokens: int | None = None
     reusable_tokens: int | None = None
     avoidable_tokens: int | None = None
@@ -245,6 +253,9 @@ class CacheGroup:
     idle_seconds: float | None = None
     retention_seconds: float | None = None
     provider_verdict: str | None = None
+    verdict_requested_by: str | None = None
+    verdict_missed_tokens: int | None = None
+    verdict_reusable_tokens: int | None = None
     verdict_conflict: bool | None = None
 
 

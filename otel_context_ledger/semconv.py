@@ -59,6 +59,8 @@ CONTEXT_LEDGER_CACHED_TOKENS = "context_ledger.cached_tokens"
 CONTEXT_LEDGER_CACHE_WRITE_TOKENS = "context_ledger.cache_write_tokens"
 CONTEXT_LEDGER_CACHE_WRITE_5M_TOKENS = "context_ledger.cache_write_5m_tokens"
 CONTEXT_LEDGER_CACHE_WRITE_1H_TOKENS = "context_ledger.cache_write_1h_tokens"
+CONTEXT_LEDGER_CACHE_WRITE_30M_TOKENS = "context_ledger.cache_write_30m_tokens"
+CONTEXT_LEDGER_CACHE_WRITE_12H_TOKENS = "context_ledger.cache_write_12h_tokens"
 CONTEXT_LEDGER_CACHE_MISS_TOKENS = "context_ledger.cache_miss_tokens"
 CONTEXT_LEDGER_REUSABLE_TOKENS = "context_ledger.reusable_tokens"
 CONTEXT_LEDGER_AVOIDABLE_TOKENS = "context_ledger.avoidable_tokens"
@@ -77,6 +79,9 @@ CONTEXT_LEDGER_MISS_POSITION_KIND = "context_ledger.miss_position.kind"
 CONTEXT_LEDGER_IDLE_SECONDS = "context_ledger.idle_seconds"
 CONTEXT_LEDGER_RETENTION_SECONDS = "context_ledger.retention_seconds"
 CONTEXT_LEDGER_PROVIDER_VERDICT = "context_ledger.provider_verdict"
+CONTEXT_LEDGER_VERDICT_REQUESTED_BY = "context_ledger.verdict_requested_by"
+CONTEXT_LEDGER_VERDICT_MISSED_TOKENS = "context_ledger.verdict_missed_tokens"
+CONTEXT_LEDGER_VERDICT_REUSABLE_TOKENS = "context_ledger.verdict_reusable_tokens"
 CONTEXT_LEDGER_VERDICT_CONFLICT = "context_ledger.verdict_conflict"
 CONTEXT_LEDGER_TOKEN_SOURCE = "context_ledger.token.source"
 CONTEXT_LEDGER_OUTPUT_TOKENS = "context_ledger.output_tokens"
@@ -246,6 +251,8 @@ ENTRY_FIELDS: tuple[tuple[str, str, str], ...] = (
     (CONTEXT_LEDGER_CACHE_WRITE_TOKENS, "cache", "cache_write_tokens"),
     (CONTEXT_LEDGER_CACHE_WRITE_5M_TOKENS, "cache", "cache_write_5m_tokens"),
     (CONTEXT_LEDGER_CACHE_WRITE_1H_TOKENS, "cache", "cache_write_1h_tokens"),
+    (CONTEXT_LEDGER_CACHE_WRITE_30M_TOKENS, "cache", "cache_write_30m_tokens"),
+    (CONTEXT_LEDGER_CACHE_WRITE_12H_TOKENS, "cache", "cache_write_12h_tokens"),
     (CONTEXT_LEDGER_CACHE_MISS_TOKENS, "cache", "cache_miss_tokens"),
     (CONTEXT_LEDGER_REUSABLE_TOKENS, "cache", "reusable_tokens"),
     (CONTEXT_LEDGER_AVOIDABLE_TOKENS, "cache", "avoidable_tokens"),
@@ -264,6 +271,9 @@ ENTRY_FIELDS: tuple[tuple[str, str, str], ...] = (
     (CONTEXT_LEDGER_IDLE_SECONDS, "cache", "idle_seconds"),
     (CONTEXT_LEDGER_RETENTION_SECONDS, "cache", "retention_seconds"),
     (CONTEXT_LEDGER_PROVIDER_VERDICT, "cache", "provider_verdict"),
+    (CONTEXT_LEDGER_VERDICT_REQUESTED_BY, "cache", "verdict_requested_by"),
+    (CONTEXT_LEDGER_VERDICT_MISSED_TOKENS, "cache", "verdict_missed_tokens"),
+    (CONTEXT_LEDGER_VERDICT_REUSABLE_TOKENS, "cache", "verdict_reusable_tokens"),
     (CONTEXT_LEDGER_VERDICT_CONFLICT, "cache", "verdict_conflict"),
     (CONTEXT_LEDGER_OUTPUT_TOKENS, "request", "output_tokens"),
     (CONTEXT_LEDGER_REASONING_TOKENS, "request", "reasoning_tokens"),
@@ -374,12 +384,21 @@ MEMBERS: dict[str, tuple[str, ...]] = {
         "not_reported",
     ),
     CONTEXT_LEDGER_MISS_CONFIDENCE: ("observed", "inferred"),
+    CONTEXT_LEDGER_VERDICT_REQUESTED_BY: ("program", "ledger"),
     CONTEXT_LEDGER_TOKEN_SOURCE: ("cache_read", "cache_write", "uncached", "unreported"),
     CONTEXT_LEDGER_CALL_END: ("complete", "failed", "cancelled", "closed", "abandoned", "unread"),
-    CONTEXT_LEDGER_USAGE_SOURCE: ("response", "choice", "event", "missing"),
+    CONTEXT_LEDGER_USAGE_SOURCE: ("response", "choice", "event", "timings", "missing"),
     CONTEXT_LEDGER_COST_SOURCE: ("provider", "computed"),
     CONTEXT_LEDGER_COST_UNIT: ("usd", "quota"),
-    CONTEXT_LEDGER_COST_COMPONENT: ("input_uncached", "cache_read", "cache_write", "cache_write_1h", "output", "total"),
+    CONTEXT_LEDGER_COST_COMPONENT: (
+        "input_uncached",
+        "cache_read",
+        "cache_write",
+        "cache_write_1h",
+        "cache_write_12h",
+        "output",
+        "total",
+    ),
     CONTEXT_LEDGER_POLICY_CHECK: ("consistent", "stale", "missing", "unknown"),
     CONTEXT_LEDGER_REPO_CHECK: ("fresh", "stale", "root_mismatch", "unavailable", "unknown"),
     CONTEXT_LEDGER_TOOLS_CHECK: ("consistent", "drift", "contract_changed", "invalid_call", "unknown"),
@@ -477,6 +496,8 @@ TYPES: dict[str, str] = {
     CONTEXT_LEDGER_CACHE_WRITE_TOKENS: "int",
     CONTEXT_LEDGER_CACHE_WRITE_5M_TOKENS: "int",
     CONTEXT_LEDGER_CACHE_WRITE_1H_TOKENS: "int",
+    CONTEXT_LEDGER_CACHE_WRITE_30M_TOKENS: "int",
+    CONTEXT_LEDGER_CACHE_WRITE_12H_TOKENS: "int",
     CONTEXT_LEDGER_CACHE_MISS_TOKENS: "int",
     CONTEXT_LEDGER_REUSABLE_TOKENS: "int",
     CONTEXT_LEDGER_AVOIDABLE_TOKENS: "int",
@@ -495,6 +516,9 @@ TYPES: dict[str, str] = {
     CONTEXT_LEDGER_IDLE_SECONDS: "double",
     CONTEXT_LEDGER_RETENTION_SECONDS: "double",
     CONTEXT_LEDGER_PROVIDER_VERDICT: "string",
+    CONTEXT_LEDGER_VERDICT_REQUESTED_BY: "string",
+    CONTEXT_LEDGER_VERDICT_MISSED_TOKENS: "int",
+    CONTEXT_LEDGER_VERDICT_REUSABLE_TOKENS: "int",
     CONTEXT_LEDGER_VERDICT_CONFLICT: "boolean",
     CONTEXT_LEDGER_TOKEN_SOURCE: "string",
     CONTEXT_LEDGER_OUTPUT_TOKENS: "int",

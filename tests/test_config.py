@@ -69,7 +69,7 @@ def test_toml(tmp_path: Path) -> None:
     assert (found.facts, found.prices) == ({"openai": {"block": 64}}, {"mine": {"input": 1.0}})
     assert found.warnings == (
         "own.toml: [prices.bad] {'input': 'dear'} is not a table of rates in USD per million tokens "
-        "(input, cache_read, cache_write, cache_write_1h, output); ignored",
+        "(input, cache_read, cache_write, cache_write_1h, cache_write_12h, output); ignored",
     )
 
 

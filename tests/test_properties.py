@@ -429,7 +429,10 @@ class TestBounds:
             request = m.Request(model="m", messages=history)
             identity = identify(request, shape, "unknown", None, policies, memo)
             name = session or f"s{number}"
-            kept.put(lineage.Head(f"e{number}", name, "host", shape, identity, request, float(number)), None)
+            kept.put(
+                lineage.Head(f"e{number}", name, "host", "chat_completions", shape, identity, request, float(number)),
+                None,
+            )
             heads = list(kept.heads())
             assert kept.sessions <= sessions
             assert len(heads) == 1 or sum(map(lineage.weight, heads)) <= size

@@ -162,11 +162,13 @@ def tokens(call: Call, ledger: Ledger) -> Iterator[str]:
 
 COUNTS = (
     "input_tokens", "cached_tokens", "cache_miss_tokens", "cache_write_tokens", "cache_write_5m_tokens",
-    "cache_write_1h_tokens", "reusable_tokens", "avoidable_tokens", "output_tokens", "reasoning_tokens",
+    "cache_write_1h_tokens", "cache_write_30m_tokens", "cache_write_12h_tokens", "reusable_tokens", "avoidable_tokens",
+    "output_tokens", "reasoning_tokens",
 )  # fmt: skip
 PARTS = (
     (("cached_tokens", "cache_write_tokens"), "input_tokens"),
     (("cache_write_5m_tokens", "cache_write_1h_tokens"), "cache_write_tokens"),
+    (("cache_write_30m_tokens", "cache_write_12h_tokens"), "cache_write_tokens"),
 )
 
 

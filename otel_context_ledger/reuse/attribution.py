@@ -48,7 +48,7 @@ class Rules:
 @dataclass(frozen=True, slots=True)
 class Case:
     """One finished call beside its comparable call. `expected` are the tokens that could have been reused had nothing
-    changed, `reusable` those of the unchanged prefix."""
+    changed, `reusable` those of the unchanged prefix; `verdict` is the provider's word, or ours for its silence."""
 
     link: Link
     outline: Outline
@@ -58,6 +58,7 @@ class Case:
     now: float
     expected: int | None = None
     reusable: int | None = None
+    verdict: str | None = None
 
     @property
     def cached(self) -> int:
@@ -146,23 +147,28 @@ class Judgement:
 
 def judge(case: Case) -> Judgement:
     """The verdict on one call; no cause when everything that could be was reused."""
-    found = combined(causes(case), case.response.verdict)
+    found = combined(causes(case), case.verdict)
     return replace(found, causes=_tagged(case, found.causes))
 
 
 def combined(seen: tuple[Cause, ...], verdict: str | None) -> Judgement:
-    """What we saw beside the provider's own word: confirmed, contradicted, or explained where we could not."""
+    """What we saw beside the provider's own word: confirmed, contradicted, or explained where we could not. A verdict
+    that names no difference and claims no equality says nothing about ours."""
+    name = seen[0].name if seen else None
     if verdict == "cache_hit":
-        return Judgement(seen, bool(seen) and seen[0].name != "not_reported")
-    word = VERDICTS.get(verdict or "")
-    if word is None:
+        return Judgement(seen, bool(seen) and name != "not_reported")
+    if verdict == NO_DIVERGENCE:
+        return Judgement(seen, name in _DIVERGENT if seen else None)
+    words = VERDICTS.get(verdict or "")
+    if words is None:
         return Judgement(seen)
-    confirmed = tuple(_confirmed(cause) if _same(cause.name, word) else cause for cause in seen)
+    confirmed = tuple(_confirmed(cause) if _same(cause, verdict or "", words) else cause for cause in seen)
     if confirmed != seen:
         return Judgement(confirmed, False)
-    if seen and seen[0].name == "provider_unexplained":
-        return Judgement((Cause(word, evidence=("provider_reported",)), *seen[1:]), True)
-    return Judgement(seen, True)
+    if name in _OPEN:
+        told = Cause(words[0], evidence=("provider_reported",))
+        return Judgement((told, *(seen if name == "previous_unknown" else seen[1:])), name == "provider_unexplained")
+    return Judgement(seen, None if name == "not_reported" else True)
 
 
 def causes(case: Case) -> tuple[Cause, ...]:
@@ -456,30 +462,47 @@ def _granularity(case: Case, head: Head) -> Cause | None:
     return Cause("granularity", (), where, ("counters", f"shortfall={lost}"), "inferred")
 
 
-# A provider's reason → our word for the same thing (Anthropic and OpenAI cache diagnostics, SDK types of 2026-11).
-VERDICTS: Mapping[str, str] = {
-    "model_changed": "model_changed",
-    "system_changed": "policy_changed",
-    "tools_changed": "tools_changed",
-    "messages_changed": "history_rewritten",
-    "input_changed": "history_rewritten",
-    "context_compacted": "history_compacted",
-    "prompt_cache_key_changed": "cache_key_changed",
-    "reasoning_effort_changed": "effort_changed",
-    "verbosity_changed": "settings_changed",
-    "text_format_changed": "settings_changed",
-    "service_tier_changed": "settings_changed",
+# A provider's reason → our words for what it covers, the likeliest first (Anthropic's cache diagnostics page, OpenAI's
+# prompt cache diagnostics guide, the types of their SDKs of 2026-11). OpenAI's input holds system texts too.
+VERDICTS: Mapping[str, tuple[str, ...]] = {
+    "model_changed": ("model_changed",),
+    "system_changed": ("policy_changed", "volatile_prefix", "client_version_changed"),
+    "tools_changed": ("tools_changed", "tools_reordered", "tools_serialization_changed", "volatile_prefix"),
+    "messages_changed": ("history_rewritten", "history_compacted"),
+    "input_changed": (
+        "history_rewritten", "history_compacted", "policy_changed", "volatile_prefix", "client_version_changed",
+    ),
+    "context_compacted": ("history_compacted", "history_rewritten"),
+    "prompt_cache_key_changed": ("cache_key_changed",),
+    "reasoning_effort_changed": ("effort_changed",),
+    "verbosity_changed": ("settings_changed",),
+    "text_format_changed": ("settings_changed",),
+    "service_tier_changed": ("settings_changed",),
+}  # fmt: skip
+# The settings that such a reason speaks of, by their names in a request of any dialect.
+_SPOKEN = {
+    "verbosity_changed": ("verbosity", "text"),
+    "text_format_changed": ("response_format", "text"),
+    "service_tier_changed": ("service_tier",),
+    "model_changed": ("speed",),
 }
-_FAMILIES = (
-    frozenset({"tools_changed", "tools_reordered", "tools_serialization_changed"}),
-    frozenset({"policy_changed", "volatile_prefix"}),
-    frozenset({"history_rewritten", "history_compacted"}),
-)
+_DIVERGENT = frozenset(
+    {"model_changed", "policy_changed", "volatile_prefix", "client_version_changed", "tools_changed", "tools_reordered",
+     "tools_serialization_changed", "history_rewritten", "history_compacted"}
+)  # fmt: skip
+# Causes that say that we do not know.
+_OPEN = frozenset({"provider_unexplained", "previous_unknown"})
+NO_DIVERGENCE = "no_divergence"
 
 
-def _same(cause: str, word: str) -> bool:
-    """Whether two words name the same thing to a provider, which knows no order or clock apart."""
-    return word == cause or any({word, cause} <= family for family in _FAMILIES)
+def _same(cause: Cause, verdict: str, words: tuple[str, ...]) -> bool:
+    """Whether a cause is among what a provider's reason covers; it knows no order or clock apart. Of settings it means
+    certain ones, and a volatile span is where it stands."""
+    if cause.name == "settings_changed":
+        return any(name in _SPOKEN.get(verdict, ()) for name in cause.detail)
+    if cause.name == "volatile_prefix" and cause.position is not None:
+        return cause.name in words and (cause.position.segment == "tool") == (verdict == "tools_changed")
+    return cause.name in words
 
 
 def _confirmed(cause: Cause) -> Cause:

@@ -47,6 +47,7 @@ class Head:
     entry_id: str
     session: str
     endpoint: str
+    api: str
     outline: Outline
     identity: Identity
     request: Request

@@ -9,7 +9,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from otel_context_ledger.model import UNKNOWN, Json, Request, Response
-from otel_context_ledger.surfaces import anthropic_messages, compatible, kimi, openai_chat, openai_responses
+from otel_context_ledger.surfaces import (
+    anthropic_messages,
+    compatible,
+    diagnostics,
+    kimi,
+    openai_chat,
+    openai_responses,
+)
 from otel_context_ledger.surfaces.facts import Facts, Lore
 
 MAX_PLACES = 256
@@ -36,6 +43,10 @@ class Surface:
         """The value of `gen_ai.provider.name`."""
         return self.facts.provider
 
+    def question(self, body: Json, previous: str | None) -> Json | None:
+        """Members that ask for the provider's own verdict, compared with its response `previous`; `None`: ask not."""
+        return diagnostics.question(self.api, self.facts.diagnostics, body, previous)
+
 
 _DIALECTS = {CHAT: openai_chat, RESPONSES: openai_responses, MESSAGES: anthropic_messages}
 _UNRENDERED = {CHAT: frozenset[str](), RESPONSES: frozenset({"id", "status"}), MESSAGES: frozenset[str]()}
@@ -46,6 +57,7 @@ READERS: Mapping[tuple[str, str], Callable[[Json], Response]] = {
     ("kimi_code", CHAT): kimi.read_response,
     ("deepseek", CHAT): compatible.read_deepseek,
     ("gemini", CHAT): compatible.read_gemini,
+    ("openrouter", CHAT): compatible.read_openrouter,
     ("openai", CHAT): openai_chat.read_response,
     ("azure_openai", CHAT): openai_chat.read_response,
 }

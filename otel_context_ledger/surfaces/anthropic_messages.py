@@ -28,9 +28,13 @@ USAGE = Table(
     total=paths("input_tokens"),
     cache_read=paths("cache_read_input_tokens"),
     cache_write=paths("cache_creation_input_tokens"),
-    write_5m=paths("cache_creation.ephemeral_5m_input_tokens"),
-    write_1h=paths("cache_creation.ephemeral_1h_input_tokens"),
+    lifetimes={
+        "5m": paths("cache_creation.ephemeral_5m_input_tokens"),
+        "1h": paths("cache_creation.ephemeral_1h_input_tokens"),
+    },
     output=paths("output_tokens"),
+    reasoning=paths("output_tokens_details.thinking_tokens"),
+    cost=paths("cost"),
     disjoint=True,
 )
 # Claude Code writes its session into the user id and its version into the first system block (cases CM06, CM40).
@@ -61,6 +65,7 @@ def read_request(body: Json) -> Request:
         retention=_retention(body, (*tools, *blocks), messages),
         breakpoints=marks,
         diagnostics_asked=body.get("diagnostics") is not None,
+        diagnostics_against=text(mapping(body.get("diagnostics")).get("previous_message_id")),
         stream=bool(body.get("stream")),
         client_version=_found(_VERSION, mapping(blocks[0]).get("text", blocks[0]) if blocks else None),
     )
@@ -142,7 +147,8 @@ def fold(events: Iterable[Json]) -> Json:
             body.update(present(source, ("id", "model", "stop_reason", "diagnostics")))
             usage.update({k: v for k, v in mapping(source.get("usage")).items() if v is not None})
         if event.get("message"):
-            usage.pop("output_tokens", None)
+            for provisional in ("output_tokens", "output_tokens_details"):
+                usage.pop(provisional, None)
         if event.get("content_block"):
             content.append(event["content_block"])
     return {**body, "content": content, "usage": usage or None}

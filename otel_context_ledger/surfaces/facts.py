@@ -32,6 +32,7 @@ class Facts:
     caches: bool = True
     retentions: Mapping[str, float] = field(default_factory=dict)
     windows: Mapping[str, int] = field(default_factory=dict)
+    diagnostics: Mapping[str, str] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
 
     def lifetime(self, asked: str | None) -> float | None:
@@ -68,8 +69,8 @@ Table = Mapping[str, object]
 
 
 def load(overrides: Table | None = None) -> Lore:
-    """The shipped facts under the user's `[facts.<surface>]` tables; of `windows` and `retentions` an override replaces
-    the entries that it names.
+    """The shipped facts under the user's `[facts.<surface>]` tables; of `windows`, `retentions` and `diagnostics` an
+    override replaces the entries that it names.
 
     Raises `ValueError` naming the table and the value when an override is no fact or cannot be its value.
     """
@@ -90,6 +91,10 @@ def _table(value: object, name: str) -> Table:
 
 def _text(value: object) -> bool:
     return isinstance(value, str) and bool(value)
+
+
+def _word(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def _texts(value: object) -> bool:
@@ -130,6 +135,7 @@ _FORMS: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "markers": (_flag, "true or false"),
     "caches": (_flag, "true or false"),
     "windows": (_table_of(_positive), "a table of whole numbers above 0"),
+    "diagnostics": (_table_of(_word), "a table of texts"),
 }
 
 

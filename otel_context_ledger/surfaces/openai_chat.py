@@ -32,6 +32,7 @@ USAGE = Table(
     cache_write=paths("prompt_tokens_details.cache_write_tokens"),
     output=paths("completion_tokens"),
     reasoning=paths("completion_tokens_details.reasoning_tokens"),
+    grand_total=paths("total_tokens"),
     cost=paths("cost"),
 )
 _CHANNELS = (

@@ -28,8 +28,13 @@ USAGE = Table(
     total=paths("input_tokens"),
     cache_read=paths("input_tokens_details.cached_tokens"),
     cache_write=paths("input_tokens_details.cache_write_tokens"),
+    lifetimes={
+        "30m": paths("input_tokens_details.cache_write_tokens_details.ttl_30m_tokens"),
+        "12h": paths("input_tokens_details.cache_write_tokens_details.ttl_12h_tokens"),
+    },
     output=paths("output_tokens"),
     reasoning=paths("output_tokens_details.reasoning_tokens"),
+    grand_total=paths("total_tokens"),
     cost=paths("cost"),
 )
 _CALLS = ("function_call", "custom_tool_call", "mcp_call", "local_shell_call", "computer_call")
@@ -44,7 +49,7 @@ def read_request(body: Json) -> Request:
     tools = items(body.get("tools"))
     lead = leading(messages, ("system", "developer"))
     instructions = [body["instructions"]] if text(body.get("instructions")) else []
-    limit = body.get("max_output_tokens")
+    limit, options = body.get("max_output_tokens"), mapping(body.get("prompt_cache_options"))
     return Request(
         model=text(body.get("model")),
         tools=tools,
@@ -60,7 +65,8 @@ def read_request(body: Json) -> Request:
         previous_response=text(body.get("previous_response_id")),
         retention=retention_of(body),
         breakpoints=markers(tools, messages[:lead], messages[lead:]),
-        diagnostics_asked="comparison_response_id" in mapping(body.get("prompt_cache_options")),
+        diagnostics_asked="comparison_response_id" in options,
+        diagnostics_against=text(options.get("comparison_response_id")),
         stream=bool(body.get("stream")),
     )
 
@@ -68,7 +74,7 @@ def read_request(body: Json) -> Request:
 def read_response(body: Json, usage: Table = USAGE) -> Response:
     """A Responses answer, or the last response that its events carried."""
     output = body.get("output")
-    verdict, missed = _verdict(body.get("prompt_cache_diagnostics"))
+    told = mapping(body.get("prompt_cache_diagnostics"))
     running = body.get("status") in _UNFINISHED
     status = text(mapping(body.get("incomplete_details")).get("reason")) or text(body.get("status"))
     calls = None if running or not isinstance(output, (list, tuple)) else _calls(output)
@@ -79,8 +85,9 @@ def read_response(body: Json, usage: Table = USAGE) -> Response:
         finish_reasons=(status,) if status and not running else (),
         tool_calls=calls,
         service_tier=text(body.get("service_tier")),
-        verdict=verdict,
-        verdict_tokens=missed,
+        verdict=_verdict(told),
+        verdict_tokens=count(told.get("cache_missed_tokens")),
+        verdict_reusable=count(told.get("comparison_reusable_tokens")),
     )
 
 
@@ -88,12 +95,10 @@ def _calls(output: Iterable[object]) -> int:
     return sum(mapping(item).get("type") in _CALLS for item in output)
 
 
-def _verdict(diagnostics: object) -> tuple[str | None, int | None]:
+def _verdict(diagnostics: Json) -> str | None:
     """The provider's own word: a miss reason, or `cache_hit`, `comparison_response_not_found`, `unavailable`
     (openai SDK 3.57 types)."""
-    body = mapping(diagnostics)
-    named = text(body.get("reason")) or text(body.get("type")) or ("pending" if body else None)
-    return named, count(body.get("cache_missed_tokens"))
+    return text(diagnostics.get("reason")) or text(diagnostics.get("type")) or ("pending" if diagnostics else None)
 
 
 def keep(event: object) -> bool:

@@ -3,7 +3,8 @@
 What the numbers mean (does the input count include cached tokens?) is a property of the dialect, never guessed from the
 numbers. `read + write > input` under an inclusive dialect proves that the report is broken or disjoint: it is flagged
 and, since no other reading adds up, counted as disjoint. A disjoint report whose input equals read + write on the nose
-repeats its parts: it is flagged and counted as inclusive.
+repeats its parts: it is flagged and counted as inclusive. Where a dialect does not say, the grand total decides or,
+if it cannot, nothing is counted and the numbers stand in a flag.
 
 Flags say what is odd, with the numbers that contradict each other, the used one first: `cached_tokens_conflict(10,12)`.
 """
@@ -11,7 +12,7 @@ Flags say what is odd, with the numbers that contradict each other, the used one
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 
 from otel_context_ledger.model import Json, Usage
@@ -24,26 +25,30 @@ MAX_AMOUNT = 2**53
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """Where a dialect keeps its counts: for each class the paths to try, the first that holds a number wins."""
+    """Where a dialect keeps its counts: for each class the paths to try, the first that holds a number wins.
+
+    `lifetimes` are the writes by how long they are kept, `aliases` names of the cached count that no documentation
+    knows. `disjoint` says whether the input leaves out what was read and written; `None` is not known.
+    """
 
     total: tuple[Path, ...]
     cache_read: tuple[Path, ...] = ()
     cache_write: tuple[Path, ...] = ()
-    write_5m: tuple[Path, ...] = ()
-    write_1h: tuple[Path, ...] = ()
+    lifetimes: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
     cache_miss: tuple[Path, ...] = ()
+    aliases: tuple[Path, ...] = ()
     output: tuple[Path, ...] = ()
     reasoning: tuple[Path, ...] = ()
     tool_input: tuple[Path, ...] = ()
     grand_total: tuple[Path, ...] = ()
     cost: tuple[Path, ...] = ()
-    disjoint: bool = False
+    disjoint: bool | None = False
 
     def counts(self) -> Iterator[Path]:
         """Every place of a token count."""
         for places in (
-            self.total, self.cache_read, self.cache_write, self.write_5m, self.write_1h, self.cache_miss, self.output,
-            self.reasoning, self.tool_input, self.grand_total,
+            self.total, self.cache_read, self.cache_write, *self.lifetimes.values(), self.cache_miss, self.aliases,
+            self.output, self.reasoning, self.tool_input, self.grand_total,
         ):  # fmt: skip
             yield from places
 
@@ -59,9 +64,11 @@ class _Counts:
     total: int | None
     read: int | None
     write: int | None
-    write_5m: int | None
-    write_1h: int | None
+    lifetimes: Mapping[str, int]
     miss: int | None
+    output: int | None
+    reasoning: int | None
+    grand: int | None
 
 
 def read(usage: object, table: Table, source: str = "response") -> Usage:
@@ -69,35 +76,41 @@ def read(usage: object, table: Table, source: str = "response") -> Usage:
     if not isinstance(usage, Mapping):
         return Usage() if usage is None else Usage(flags=("usage_unreadable",))
     table = _narrowed(table, _shape(usage))
-    flags = [*_conflicts(usage, table), *_impossible(usage, table)]
+    flags = [*_conflicts(usage, table), *_impossible(usage, table), *_unparsed(usage, table)]
     counts, torn = _counts(usage, table)
-    total, ambiguous = _with_tools(usage, table, counts.total)
+    counts, apart = _with_extras(counts, _first(usage, table.tool_input) or 0) if table.tool_input else (counts, [])
     base = Usage(
-        output=_first(usage, table.output),
-        reasoning=_first(usage, table.reasoning),
-        write_5m=counts.write_5m,
-        write_1h=counts.write_1h,
+        output=counts.output,
+        reasoning=counts.reasoning,
         source=source,
         provider_cost=next((cost for path in table.cost if (cost := _amount(_at(usage, path))) is not None), None),
+        **{f"write_{name}": count for name, count in counts.lifetimes.items()},  # type: ignore[arg-type]
     )
-    return _classes(base, replace(counts, total=total), table.disjoint, [*flags, *torn, *ambiguous])
+    return _classes(base, counts, table.disjoint, [*flags, *torn, *apart])
 
 
 def _counts(usage: Json, table: Table) -> tuple[_Counts, list[str]]:
-    """The counts, and what is odd about the writes: lifetimes that do not make up the whole say nothing."""
+    """The counts, and what is odd about them: lifetimes that do not make up the whole say nothing, and a cached count
+    under a name that nobody documents is named."""
     write = _first(usage, table.cache_write)
-    parts = _first(usage, table.write_5m), _first(usage, table.write_1h)
-    known = [part for part in parts if part is not None]
-    flags = []
+    known = {name: n for name, places in table.lifetimes.items() if (n := _first(usage, places)) is not None}
+    whole, flags = sum(known.values()), []
     if write is None and known:
-        write = sum(known)
-    elif write is not None and (sum(known) > write or (len(known) == len(parts) and sum(known) != write)):
-        flags, parts = [f"cache_write_tokens_conflict({write},{sum(known)})"], (None, None)
-    total, cached = _first(usage, table.total), _first(usage, table.cache_read)
-    return _Counts(total, cached, write, *parts, _first(usage, table.cache_miss)), flags
+        write = whole
+    elif write is not None and (whole > write or (known and len(known) == len(table.lifetimes) and whole != write)):
+        flags, known = [f"cache_write_tokens_conflict({write},{whole})"], {}
+    cached = _first(usage, table.cache_read)
+    alias = next((p for p in table.aliases if _number(_at(usage, p)) is not None), None) if cached is None else None
+    if alias is not None:
+        cached, flags = _number(_at(usage, alias)), [*flags, f"cached_tokens_alias({'.'.join(alias)})"]
+    counts = _Counts(
+        _first(usage, table.total), cached, write, known, _first(usage, table.cache_miss), _first(usage, table.output),
+        _first(usage, table.reasoning), _first(usage, table.grand_total),
+    )  # fmt: skip
+    return counts, flags
 
 
-def _classes(base: Usage, counts: _Counts, disjoint: bool, flags: list[str]) -> Usage:
+def _classes(base: Usage, counts: _Counts, disjoint: bool | None, flags: list[str]) -> Usage:
     total, cached, write = counts.total, counts.read, counts.write
     if total is None and cached is not None and counts.miss is not None:
         total = cached + counts.miss
@@ -105,6 +118,10 @@ def _classes(base: Usage, counts: _Counts, disjoint: bool, flags: list[str]) -> 
         source = base.source if base.output is not None else "missing"
         return replace(base, source=source, flags=(*flags, "input_missing"))
     parts = (cached or 0) + (write or 0)
+    if disjoint is None:
+        disjoint = _proven(counts, total, parts)
+    if disjoint is None:
+        return replace(base, flags=(*flags, f"inclusivity_unknown({total},{parts})"))
     if disjoint and cached and write and total == parts:
         disjoint, flags = False, [*flags, "suspicious_equality"]
     elif not disjoint and parts > total:
@@ -112,22 +129,43 @@ def _classes(base: Usage, counts: _Counts, disjoint: bool, flags: list[str]) -> 
     rest = total if disjoint else total - parts
     if counts.miss is not None and cached is not None and counts.miss + cached != total:
         flags = [*flags, f"miss_conflict({total - cached},{counts.miss})"]
+    flags = [*flags, *_grand(counts, rest + parts)]
     if cached is None:
         return replace(base, unreported=rest, cache_write=write, flags=tuple(flags))
     return replace(base, uncached=rest, cache_read=cached, cache_write=write, flags=tuple(flags))
 
 
-def _with_tools(usage: Json, table: Table, total: int | None) -> tuple[int | None, list[str]]:
-    """The prompt total with tool-use tokens added where the grand total proves that they stand outside it."""
-    extra, grand = _first(usage, table.tool_input), _first(usage, table.grand_total)
-    output = _first(usage, table.output)
-    if total is None or not extra or output is None:
-        return total, []
-    if grand == total + output:
-        return total, []
-    if grand == total + extra + output:
-        return total + extra, []
-    return total, ["ambiguous_total"]
+def _proven(counts: _Counts, total: int, parts: int) -> bool | None:
+    """Whether the input leaves out its cached part, where only the grand total can tell."""
+    if not parts:
+        return False
+    if counts.grand is None or counts.output is None:
+        return None
+    return {total + counts.output: False, total + parts + counts.output: True}.get(counts.grand)
+
+
+def _grand(counts: _Counts, prompt: int) -> Iterator[str]:
+    """A grand total that is not the sum of prompt and output: something was counted that is not told apart."""
+    whole = None if counts.output is None else prompt + counts.output
+    if whole is not None and counts.grand not in (None, whole):
+        yield f"total_conflict({whole},{counts.grand})"
+
+
+def _with_extras(counts: _Counts, tool_input: int) -> tuple[_Counts, list[str]]:
+    """The counts with tool-use prompt and reasoning added where the grand total proves that they stand beside the
+    prompt and the output (Gemini counts both apart)."""
+    total, output, grand, reasoning = counts.total, counts.output, counts.grand, counts.reasoning or 0
+    if total is None or output is None or not (tool_input or reasoning):
+        return counts, []
+    fits = [
+        (tool, thought)
+        for tool in dict.fromkeys((0, tool_input))
+        for thought in dict.fromkeys((0, reasoning))
+        if grand == total + output + tool + thought
+    ]
+    if len(fits) != 1:
+        return replace(counts, grand=None), ["ambiguous_total"]
+    return replace(counts, total=total + fits[0][0], output=output + fits[0][1]), []
 
 
 def _conflicts(usage: Json, table: Table) -> Iterator[str]:
@@ -144,6 +182,13 @@ def _impossible(usage: Json, table: Table) -> Iterator[str]:
     costs = (value for path in table.cost if (value := _at(usage, path)) is not None and _amount(value) is None)
     if any(True for values in (counts, costs) for _ in values):
         yield "impossible_number"
+
+
+def _unparsed(usage: Json, table: Table) -> Iterator[str]:
+    """Whether what should be an object of details is something else, such as its text (case AC33)."""
+    inner = {path[:1] for path in table.counts() if len(path) > 1}
+    if any((held := _at(usage, path)) is not None and not isinstance(held, Mapping) for path in inner):
+        yield "details_unparsed"
 
 
 Shape = tuple[tuple[str, tuple[str, ...] | None], ...]

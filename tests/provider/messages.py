@@ -28,7 +28,8 @@ def _events(reply: Reply) -> Iterator[JSON]:
     usage = reply.usage(MESSAGES)
     started = {"usage": usage["usage"] | {"output_tokens": 1}} if usage.get("usage") else usage
     opening = {"content": reply.listed([]), "stop_reason": None}
-    yield {"type": "message_start", "message": _message(reply) | opening | started}
+    extra = dict(reply.behaviour.extra)
+    yield {"type": "message_start", "message": _message(reply) | opening | started | extra}
     yield {"type": "ping"}
     for index, (empty, deltas) in enumerate(_streamed(reply)):
         yield {"type": "content_block_start", "index": index, "content_block": empty}

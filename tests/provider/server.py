@@ -22,6 +22,7 @@ from tests.provider.responses import Conversations
 from tests.provider.script import Answer, Script, always
 from tests.provider.tokens import Prompt, read_prompt
 from tests.provider.usage import Counts
+from tests.provider.verdicts import Verdicts
 
 IDLE_SECONDS = 30.0
 
@@ -47,6 +48,7 @@ class Provider(ThreadingHTTPServer):
         self.plan = plan
         self.cache = PrefixCache(rules or CacheRules())
         self.conversations = Conversations()
+        self.verdicts = Verdicts()
         self._numbers = itertools.count(1)
         self._connections: set[socket.socket] = set()
         super().__init__(("127.0.0.1", port), _Exchange)
@@ -87,10 +89,23 @@ class Provider(ThreadingHTTPServer):
         hit = self.cache.use(body, prompt)
         self.requests.append(dataclasses.replace(received, prompt=len(prompt), cached=hit.cached, written=hit.written))
         answer = behaviour.answer or self.script(body)
-        reply = Reply(next(self._numbers), route.vendor, body, _counts(prompt, hit, answer), answer, behaviour)
+        number = next(self._numbers)
+        told = {**self._verdict(route, body, number), **behaviour.extra}
+        behaviour = dataclasses.replace(behaviour, extra=told)
+        reply = Reply(number, route.vendor, body, _counts(prompt, hit, answer), answer, behaviour)
         if route.api is dialects.RESPONSES:
             self.conversations.remember(reply)
         return reply
+
+    def _verdict(self, route: Route, body: dict[str, Any], number: int) -> dict[str, Any]:
+        """The provider's own verdict on a cache miss, where it has one: OpenAI's Responses and Anthropic's API."""
+        if (route.api, route.vendor) == (dialects.RESPONSES, "openai"):
+            found = self.verdicts.responses(body)
+            self.verdicts.remember(f"resp_{number}", body)
+            return found
+        if (route.api, route.vendor) == (dialects.MESSAGES, "anthropic"):
+            return self.verdicts.messages(f"msg_{number}", body)
+        return {}
 
 
 class _Exchange(BaseHTTPRequestHandler):
