@@ -210,7 +210,7 @@ class Ledger:
         expected = _expected(draft, response)
         case = Case(
             draft.link, draft.outline, draft.request, response, draft.rules, draft.around.now, expected, draft.reusable,
-            response.verdict or _silence(draft, response),
+            response.verdict or _silence(draft, response), ending.how,
         )  # fmt: skip
         if ending.how == "failed" or draft.kind != "agent":
             return Judgement(), case
@@ -452,7 +452,7 @@ def _expected(draft: Draft, response: m.Response) -> int | None:
 def _judge_resumed(draft: Draft, case: Case, fields: Mapping[str, object]) -> Judgement:
     found, usage = draft.found, case.response.usage
     if usage.cache_read is None:
-        return Judgement((m.Cause("not_reported", evidence=("counters",)),))
+        return Judgement((attribution.unreported(case),))
     if found is None or case.expected is None or case.shortfall < case.rules.block:
         return Judgement()
     causes = found.causes(fields)

@@ -291,9 +291,10 @@ def test_show_as_json(run: Run) -> None:
             }
         ],
         "totals": {
-            "calls": 1, "unfinished": 0, "input": 1000, "input_unknown": 0, "measured": 0, "input_measured": 0,
-            "cached": 0, "missed": 0, "cached_unknown": 1, "priced": 0, "dollars": 0, "dollars_of_providers": 0,
-            "unpriced": 1, "quota_calls": 0, "quota_input": 0, "quota_output": 0,
+            "calls": 1, "repeated": 0, "unfinished": 0, "without_usage": 0, "input": 1000, "input_unknown": 0,
+            "measured": 0, "input_measured": None, "cached": None, "missed": None, "cached_share": None,
+            "agent_cached_share": None, "cached_unknown": 1, "priced": 0, "dollars": None,
+            "dollars_of_providers": None, "unpriced": 1, "quota_calls": 0, "quota_input": None, "quota_output": None,
         },
         "not_calls": 0,
     }  # fmt: skip
@@ -417,7 +418,8 @@ correctness  not checked; reuse does not show that the context was right.
 def test_explain_what_is_unknown(run: Run) -> None:
     """What nobody reported is said to be unknown, with the reason; no estimate stands in for a count."""
     gone = {"comparable_id": "gone", "idle_seconds": 400.0, "identity_changed": None}
-    written(Path("ledger.jsonl"), {**UNREPORTED, **gone, "input_tokens": None, "output_tokens": None})
+    silent = {"miss_detail": ("no_usage",), "miss_evidence": ("usage_missing",)}
+    written(Path("ledger.jsonl"), {**UNREPORTED, **gone, **silent, "input_tokens": None, "output_tokens": None})
     assert run("explain", "bb33") == (
         0,
         """\
@@ -428,8 +430,8 @@ answered     an unknown number of tokens.
 reused       unknown: the provider did not report how many tokens it reused. That is not zero.
 compared     with call gone, 6 min 40 s after it ended, which is not in this file (rotated away, or written elsewhere).
 changed      unknown: only digests of the earlier call are known.
-cause        not_reported: The provider did not say how much it reused. That is unknown, not zero.
-evidence     observed (seen in what was sent or reported); from counters (the reported token counts).
+cause        not_reported(no_usage): The answer brought no usage, so how much was reused is unknown, not zero.
+evidence     observed (seen in what was sent or reported); from usage_missing (the answer came without usage).
 provider     The provider was not asked for its reason.
 cost         unknown: no price is known for this model; set one in [prices] of context-ledger.toml.
 to do        Ask for usage where it is optional (stream_options.include_usage), or use a surface that reports it.
@@ -465,13 +467,67 @@ def lines_of(run: Run, *labels: str) -> list[str]:
     [
         ("tools_changed", True, 'The provider says "tools_changed". That contradicts ours; both stand.'),
         ("tools_changed", False, 'The provider says "tools_changed". That agrees with ours.'),
-        ("pending", None, "The provider was asked for its reason and gave none."),
+        ("pending", None, "The provider was asked for its reason and had none yet when it answered."),
+        ("no_comparison", None, "The provider was asked for the first time, so it had nothing to compare with."),
+        (
+            "no_divergence",
+            True,
+            "The provider compared the requests and saw no difference. That contradicts ours; both stand.",
+        ),
     ],
 )
 def test_explain_a_providers_verdict(run: Run, verdict: str, conflict: bool | None, sentence: str) -> None:
     """A provider's own verdict stands verbatim beside ours, and a conflict is said."""
     written(Path("ledger.jsonl"), {**CLOCK, "provider_verdict": verdict, "verdict_conflict": conflict})
     assert lines_of(run, "provider") == [sentence]
+
+
+def test_explain_a_verdict_that_the_ledger_asked_for(run: Run) -> None:
+    """That the question was ours is said, and so is the provider's own estimate."""
+    own = {"provider_verdict": "system_changed", "verdict_requested_by": "ledger", "verdict_missed_tokens": 900}
+    written(Path("ledger.jsonl"), {**CLOCK, **own, "verdict_conflict": False})
+    assert lines_of(run, "provider") == [
+        'The provider says "system_changed". It estimates 900 missed tokens. That agrees with ours. '
+        "The ledger asked it to."
+    ]
+
+
+@pytest.mark.parametrize("end", ["closed", "cancelled", "abandoned", "unread"])
+def test_explain_an_answer_that_was_not_read(run: Run, end: str) -> None:
+    """Whoever did not read the answer to its usage is not told to ask for usage."""
+    unread = {"call_end": end, "miss_detail": ("answer_not_read",), "miss_evidence": (f"call_end={end}",)}
+    nothing = {"input_tokens": None, "output_tokens": None, "usage_source": "missing", "cost_missing": "usage_missing"}
+    written(Path("ledger.jsonl"), {**UNREPORTED, **unread, **nothing})
+    assert lines_of(run, "sent", "reused", "cause", "evidence", "cost", "to do") == [
+        "an unknown number of tokens: the answer was not read to its usage, and no estimate stands in for it.",
+        "unknown: the answer was not read to where the provider reports it. That is not zero.",
+        "not_reported(answer_not_read): The answer was not read to its end, where the provider says how much it reused. "
+        "That is unknown, not zero.",
+        f"observed (seen in what was sent or reported); from call_end={end}.",
+        "unknown: the answer was not read to its usage.",
+        "Nothing if it was meant; read an answer to its end if its counts matter.",
+    ]
+
+
+def test_explain_a_prompt_that_shrank_and_got_dearer(run: Run) -> None:
+    """CM34: an old tool result was cut, the prompt is 17 % smaller, and it cost 7.5 times as much."""
+    before = {**FIRST, "input_tokens": 219_771, "cached_tokens": 219_140, "cost": m.CostAmount(0.243266, "USD")}
+    cut = {"input_tokens": 182_410, "cached_tokens": 0, "cost": m.CostAmount(1.8308, "USD")}
+    written(Path("ledger.jsonl"), before, {**CLOCK, **cut, "comparable_id": "aa11", "idle_seconds": None})
+    assert lines_of(run, "compared") == [
+        "with call aa11 of 2026-11-03 12:00:00. Its prompt is 17 % smaller, and it cost 7.5 times as much."
+    ]
+
+
+def test_explain_what_a_compaction_kept(run: Run) -> None:
+    """CM36: 17,920 tokens are 10 % of the earlier prompt, 21,163 are 54 % of the new one; each whole is named."""
+    before = {**FIRST, "input_tokens": 173_864, "cached_tokens": 171_520, "cost": m.CostAmount()}
+    after = {"input_tokens": 39_083, "cached_tokens": 17_920, "miss_cause": "history_compacted", "miss_detail": ()}
+    written(Path("ledger.jsonl"), before, {**CLOCK, **after, "comparable_id": "aa11", "idle_seconds": None})
+    assert lines_of(run, "compared") == [
+        "with call aa11 of 2026-11-03 12:00:00. Its prompt is 78 % smaller. "
+        "Kept: 10 % of the earlier prompt; sent anew: 54 % of this one."
+    ]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ import orjson
 
 from otel_context_ledger import canonical, line, surfaces
 from otel_context_ledger import model as m
+from otel_context_ledger.cli import show
+from otel_context_ledger.cli.calls import Call
 from otel_context_ledger.cost import Card, Prices, price
 from otel_context_ledger.ledger import Ledger
 from otel_context_ledger.reuse import locator, volatility
@@ -197,10 +199,21 @@ def expanded(given: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
     return done
 
 
+def run_totals(given: Mapping[str, Any], want: Any) -> Any:
+    """Ledger lines → the totals over them. A line with `times` stands for so many calls with ids of their own."""
+    rows = [
+        Call({"entry_id": f"e{number}.{n}", **row})
+        for number, row in enumerate(given["lines"])
+        for n in range(row.get("times", 1))
+    ]
+    return pruned(rounded(asdict(show.totals(rows))), want)
+
+
 RUNNERS: Mapping[str, Callable[[Mapping[str, Any], Any], Any]] = {
     "canonical": run_canonical,
     "segments": run_segments,
     "volatility": run_volatility,
     "surfaces": run_surfaces,
     "lineage": run_lineage,
+    "totals": run_totals,
 }

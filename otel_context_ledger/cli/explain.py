@@ -26,9 +26,14 @@ PRICES_MISSING = {
     "cached_tokens_not_reported": "cached tokens cost less and their number was not reported",
 }
 NO_VERDICT = {
-    "pending": "The provider was asked for its reason and gave none.",
+    "pending": "The provider was asked for its reason and had none yet when it answered.",
     "not_requested": "The provider was not asked for its reason.",
+    "no_divergence": "The provider compared the requests and saw no difference.",
+    "no_comparison": "The provider was asked for the first time, so it had nothing to compare with.",
+    "not_answered": "The provider was asked for its reason and did not answer that.",
 }
+# Ends after which nobody read the answer to where its usage stands.
+NOT_READ = ("closed", "cancelled", "abandoned", "unread")
 SEGMENTS = {"settings": "settings", "tool": "tool", "system": "system part", "message": "message"}
 
 
@@ -59,7 +64,8 @@ def _sent(call: Call, book: Book) -> Iterator[str]:
     window = call.count("context_window")
     full = f", {share(whole, window)} of the context window" if whole is not None and window else ""
     if whole is None:
-        yield f"an unknown number of tokens{made_of}: no usage was reported, and no estimate stands in for it."
+        why = "the answer was not read to its usage" if _not_read(call) else "no usage was reported"
+        yield f"an unknown number of tokens{made_of}: {why}, and no estimate stands in for it."
     else:
         yield f"{whole:,} tokens{made_of}{full}."
 
@@ -87,6 +93,8 @@ def _reused(call: Call, book: Book) -> Iterator[str]:
         yield f"{cached:,} of {count(whole)} tokens reused ({share(cached, whole)}){stored}."
     elif call.text("cache_report") == "unsupported":
         yield "unknown: this surface cannot report reuse. That is not zero."
+    elif _not_read(call):
+        yield "unknown: the answer was not read to where the provider reports it. That is not zero."
     else:
         yield "unknown: the provider did not report how many tokens it reused. That is not zero."
 
@@ -108,7 +116,20 @@ def _compared(call: Call, book: Book) -> Iterator[str]:
     if other is None:
         yield f"with call {name}{before}, which is not in this file (rotated away, or written elsewhere)."
         return
-    yield f"with call {name} of {moment(other.number('started_at'))}{before}."
+    yield f"with call {name} of {moment(other.number('started_at'))}{before}.{_grown(call, other)}"
+
+
+def _grown(call: Call, other: Call) -> str:
+    """How this prompt and its cost stand to the other's, where that tells something: it shrank, or cost much more; and
+    how much of a compacted history was still read, each share with its whole."""
+    old, new, cached = other.count("input_tokens"), call.count("input_tokens"), call.count("cached_tokens")
+    paid = other.number("cost.amount"), call.number("cost.amount")
+    shrank = f" Its prompt is {share(old - new, old)} smaller" if old and new and new < old else ""
+    dearer = f"{paid[1] / paid[0]:.1f} times as much" if paid[0] and paid[1] and paid[1] > 2 * paid[0] else ""
+    told = f"{shrank}, and it cost {dearer}." if shrank and dearer else f"{shrank}." if shrank else ""
+    if call.text("miss_cause") == "history_compacted" and old and new and cached is not None:
+        told += f" Kept: {share(cached, old)} of the earlier prompt; sent anew: {share(new - cached, new)} of this one."
+    return told
 
 
 def _changed(call: Call, book: Book) -> Iterator[str]:
@@ -177,11 +198,11 @@ def _provider(call: Call, book: Book) -> Iterator[str]:
     verdict = call.text("provider_verdict")
     if verdict is None:
         return
-    if verdict in NO_VERDICT:
-        yield NO_VERDICT[verdict]
-        return
     agrees = {True: "That contradicts ours; both stand.", False: "That agrees with ours.", None: ""}
-    yield f'The provider says "{verdict}". {agrees[call.flag("verdict_conflict")]}'.rstrip()
+    missed, told = call.count("verdict_missed_tokens"), NO_VERDICT.get(verdict, f'The provider says "{verdict}".')
+    size = f"It estimates {plural(missed, 'missed token')}." if missed is not None else ""
+    asked = "The ledger asked it to." if call.text("verdict_requested_by") == "ledger" else ""
+    yield " ".join(part for part in (told, size, agrees[call.flag("verdict_conflict")], asked) if part)
 
 
 def _cost(call: Call, book: Book) -> Iterator[str]:
@@ -190,7 +211,8 @@ def _cost(call: Call, book: Book) -> Iterator[str]:
         return
     amount, missing, currency = call.number("cost.amount"), call.text("cost_missing"), call.text("cost.currency")
     if amount is None:
-        yield f"unknown: {_no_price(missing)}."
+        unread = missing == "usage_missing" and _not_read(call)
+        yield f"unknown: {'the answer was not read to its usage' if unread else _no_price(missing)}."
         return
     computed = call.number("cost.computed")
     beside = f"; list prices give {money(computed, currency)}" if computed is not None else ""
@@ -243,6 +265,10 @@ def _flaws(call: Call, book: Book) -> Iterator[str]:
         yield "incomplete: some of it was too large to keep."
     if flags:
         yield f"the reported counts are odd: {', '.join(flags)}."
+
+
+def _not_read(call: Call) -> bool:
+    return call.text("call_end") in NOT_READ
 
 
 def _avoidable(call: Call) -> bool:

@@ -108,11 +108,19 @@ REASONS: dict[str, Reason] = {
     ),
     "not_reported": Reason(
         "The provider did not say how much it reused. That is unknown, not zero.",
-        "Ask for usage where it is optional (stream_options.include_usage), or use a surface that reports it.",
+        "Switch the report on if the server has one (vLLM: --enable-prompt-tokens-details), or use another.",
     ),
 }
 # What a cause's first detail makes of it, where that is another sentence or another remedy.
 DETAILED: dict[tuple[str, str], Reason] = {
+    ("not_reported", "answer_not_read"): Reason(
+        "The answer was not read to its end, where the provider says how much it reused. That is unknown, not zero.",
+        "Nothing if it was meant; read an answer to its end if its counts matter.",
+    ),
+    ("not_reported", "no_usage"): Reason(
+        "The answer brought no usage, so how much was reused is unknown, not zero.",
+        "Ask for usage where it is optional (stream_options.include_usage), or use a surface that reports it.",
+    ),
     ("cold_start", "concurrent"): Reason(
         "The call that it could have reused was still running when it began.",
         "Let the first of a burst of calls begin its answer before you send the others.",
@@ -183,6 +191,7 @@ EVIDENCE = {
     "previous_response_unknown": "it names a response that is not in the ledger",
     "locator": "digests of prefixes",
     "requested_unchanged": "the same model was asked for",
+    "usage_missing": "the answer came without usage",
 }
 CHANGES = {
     "datetime": "a clock", "time": "a clock", "date": "a date", "epoch": "a clock (seconds since 1970)",

@@ -45,28 +45,33 @@ PROVIDER_MARK = "*"
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Sums over calls, each with the number of calls that it is over or that it leaves out.
+    """Sums over calls, each with the number of calls that it is over or that it leaves out; a sum over none is `None`.
 
-    `cached`, `missed` and `input_measured` are over the `measured` calls whose cached tokens are known; `dollars` over
-    the `priced` ones, `dollars_of_providers` being the part that providers stated themselves.
+    `cached`, `missed` and `input_measured` are over the `measured` calls whose cached tokens are known, `cached_share`
+    is their ratio and `agent_cached_share` that of the agent's own calls among them; `dollars` are over the `priced`
+    ones, `dollars_of_providers` being the part that providers stated themselves. `repeated` lines told of a call again.
     """
 
     calls: int
+    repeated: int
     unfinished: int
-    input: int
+    without_usage: int
+    input: int | None
     input_unknown: int
     measured: int
-    input_measured: int
-    cached: int
-    missed: int
+    input_measured: int | None
+    cached: int | None
+    missed: int | None
+    cached_share: float | None
+    agent_cached_share: float | None
     cached_unknown: int
     priced: int
-    dollars: float
-    dollars_of_providers: float
+    dollars: float | None
+    dollars_of_providers: float | None
     unpriced: int
     quota_calls: int
-    quota_input: int
-    quota_output: int
+    quota_input: int | None
+    quota_output: int | None
 
 
 def answer(arguments: Namespace, settings: Config) -> Answer:
@@ -78,7 +83,7 @@ def answer(arguments: Namespace, settings: Config) -> Answer:
         if not chosen:
             raise c.Unusable(f"There is no session {arguments.session!r} in {book.path}.")
     chosen = chosen[-arguments.last :] if arguments.last else chosen
-    sums = totals(chosen)
+    sums, chosen = totals(chosen), once(chosen)
     strange = _strange(book)
     document = {
         "files": list(map(str, book.files)),
@@ -90,30 +95,52 @@ def answer(arguments: Namespace, settings: Config) -> Answer:
     return Answer(document, [sheet, Lines(["", *_definitions(sums), *strange])])
 
 
-def totals(calls: Sequence[Call]) -> Totals:
-    """The totals of calls."""
-    inputs = [call.count("input_tokens") for call in calls]
+def totals(lines: Sequence[Call]) -> Totals:
+    """The totals of calls. A call that several lines tell of counts once, as its last line says (case AC24)."""
+    calls = once(lines)
+    inputs = [number for call in calls if (number := call.count("input_tokens")) is not None]
     measured = [pair for call in calls if (pair := _measured(call))]
+    own = [pair for call in calls if call.text("request_kind") in (None, "agent") and (pair := _measured(call))]
     quota = [call for call in calls if is_quota(call)]
     amounts = [(amount, call) for call in calls if (amount := dollars(call)) is not None]
+    stated = [amount for amount, call in amounts if call.text("cost.source") == "provider"]
     return Totals(
         calls=len(calls),
+        repeated=len(lines) - len(calls),
         unfinished=sum(ending(call) is not None for call in calls),
-        input=sum(number for number in inputs if number is not None),
-        input_unknown=inputs.count(None),
+        without_usage=sum(call.text("usage_source") == "missing" for call in calls),
+        input=_sum(inputs),
+        input_unknown=len(calls) - len(inputs),
         measured=len(measured),
-        input_measured=sum(whole for whole, _ in measured),
-        cached=sum(cached for _, cached in measured),
-        missed=sum(whole - cached for whole, cached in measured),
+        input_measured=_sum([whole for whole, _ in measured]),
+        cached=_sum([cached for _, cached in measured]),
+        missed=_sum([whole - cached for whole, cached in measured]),
+        cached_share=_ratio(measured),
+        agent_cached_share=_ratio(own),
         cached_unknown=len(calls) - len(measured),
         priced=len(amounts),
-        dollars=sum(amount for amount, _ in amounts),
-        dollars_of_providers=sum(amount for amount, call in amounts if call.text("cost.source") == "provider"),
+        dollars=sum(amount for amount, _ in amounts) if amounts else None,
+        dollars_of_providers=sum(stated) if stated else None,
         unpriced=len(calls) - len(amounts) - len(quota),
         quota_calls=len(quota),
-        quota_input=sum(call.count("input_tokens") or 0 for call in quota),
-        quota_output=sum(call.count("output_tokens") or 0 for call in quota),
+        quota_input=_sum([number for call in quota if (number := call.count("input_tokens")) is not None]),
+        quota_output=_sum([number for call in quota if (number := call.count("output_tokens")) is not None]),
     )
+
+
+def once(calls: Sequence[Call]) -> Sequence[Call]:
+    """The calls without lines that tell of a call again: of those with one id the last."""
+    return list({call.entry_id: call for call in calls}.values())
+
+
+def _sum(numbers: Sequence[int]) -> int | None:
+    return sum(numbers) if numbers else None
+
+
+def _ratio(measured: Sequence[tuple[int, int]]) -> float | None:
+    """Two sums divided, never an average of ratios."""
+    whole = sum(size for size, _ in measured)
+    return sum(cached for _, cached in measured) / whole if whole else None
 
 
 def record(call: Call) -> dict[str, object]:
@@ -202,37 +229,34 @@ def _measured(call: Call) -> tuple[int, int] | None:
 
 
 def _total_row(sums: Totals) -> tuple[Cell, ...]:
-    measured = sums.measured > 0
     return (
-        "total", "", "", plural(sums.calls, "call"), count(sums.input_measured if measured else None),
-        count(sums.cached if measured else None), count(sums.missed if measured else None),
-        share(sums.cached if measured else None, sums.input_measured), "", _total_cost(sums),
+        "total", "", "", plural(sums.calls, "call"), count(sums.input_measured), count(sums.cached), count(sums.missed),
+        share(sums.cached, sums.input_measured), "", _total_cost(sums),
     )  # fmt: skip
 
 
 def _total_cost(sums: Totals) -> str:
-    if sums.priced:
+    if sums.dollars is not None:
         return money(sums.dollars)
     return "quota" if sums.quota_calls and not sums.unpriced else UNKNOWN
 
 
 def _definitions(sums: Totals) -> list[str]:
     measured = f"input, cached and missed: sums over the {plural(sums.measured, 'call')} whose cached tokens are known"
-    known = sums.calls - sums.input_unknown
-    every = f"input of all calls: {f'{sums.input:,}' if known else UNKNOWN} tokens over {plural(known, 'call')}"
-    priced = f"cost: {money(sums.dollars) if sums.priced else UNKNOWN} over {plural(sums.priced, 'call')}"
-    if sums.dollars_of_providers:
+    every = f"input of all calls: {count(sums.input)} tokens over {plural(sums.calls - sums.input_unknown, 'call')}"
+    priced = f"cost: {money(sums.dollars)} over {plural(sums.priced, 'call')}"
+    if sums.dollars_of_providers is not None:
         priced += f", {money(sums.dollars_of_providers)} of it as stated by the provider ({PROVIDER_MARK})"
-    quota = (
-        f"quota: {plural(sums.quota_calls, 'call')}, {sums.quota_input:,} input and {sums.quota_output:,} output tokens"
-    )
+    burnt = f"{count(sums.quota_input)} input and {count(sums.quota_output)} output tokens"
     unfinished = f"not run to their end: {plural(sums.unfinished, 'call')}"
+    repeated = f"counted once: {plural(sums.repeated, 'line')} told of a call again"
     return [
         measured + _unknown(sums.cached_unknown),
         every + _unknown(sums.input_unknown),
         priced + _unknown(sums.unpriced),
-        *([quota] if sums.quota_calls else []),
+        *([f"quota: {plural(sums.quota_calls, 'call')}, {burnt}"] if sums.quota_calls else []),
         *([unfinished] if sums.unfinished else []),
+        *([repeated] if sums.repeated else []),
     ]
 
 

@@ -48,7 +48,8 @@ class Rules:
 @dataclass(frozen=True, slots=True)
 class Case:
     """One finished call beside its comparable call. `expected` are the tokens that could have been reused had nothing
-    changed, `reusable` those of the unchanged prefix; `verdict` is the provider's word, or ours for its silence."""
+    changed, `reusable` those of the unchanged prefix; `verdict` is the provider's word, or ours for its silence;
+    `ending` is how the call ended."""
 
     link: Link
     outline: Outline
@@ -59,6 +60,7 @@ class Case:
     expected: int | None = None
     reusable: int | None = None
     verdict: str | None = None
+    ending: str = "complete"
 
     @property
     def cached(self) -> int:
@@ -175,7 +177,7 @@ def causes(case: Case) -> tuple[Cause, ...]:
     """The causes as the client sees them, without the provider's word."""
     usage = case.response.usage
     if usage.cache_read is None:
-        return (Cause("not_reported", evidence=("counters",)),)
+        return (unreported(case),)
     if not usage.missed:
         return ()
     head = case.link.head
@@ -187,6 +189,16 @@ def causes(case: Case) -> tuple[Cause, ...]:
         return _unstored(case, head)
     found = _ordered(case, head, _content(case, head), [*_model(case, head), *_candidates(case, head)])
     return found or (_intact(case, head),)
+
+
+def unreported(case: Case) -> Cause:
+    """What kind of silence it was: the answer was not read to where counts stand, it brought no usage, or its usage
+    says nothing of the cache."""
+    if case.ending != "complete":
+        return Cause("not_reported", ("answer_not_read",), evidence=(f"call_end={case.ending}",))
+    if case.response.usage.input is None:
+        return Cause("not_reported", ("no_usage",), evidence=("usage_missing",))
+    return Cause("not_reported", evidence=("counters",))
 
 
 def _lost(case: Case) -> bool:
