@@ -31,6 +31,8 @@ class Card:
     def rate(self, name: str, prompt: int) -> float | None:
         """The rate of a class for a prompt of this size."""
         steps = self.rates.get(name, ())
+        if len(steps) == 1 and steps[0][0] == 0:
+            return steps[0][1]
         return next((rate for start, rate in reversed(steps) if prompt > start or start == 0), None)
 
 

@@ -254,6 +254,11 @@ def is_raw(options: Any) -> bool:
 
 
 def _answer(invocation: Invocation, result: Any) -> None:
+    # An answer may have any member that a provider likes, a `status_code` too, and pydantic is slow to say that it has
+    # none: a model is never asked whether it is a response.
+    if hasattr(type(result), "__pydantic_fields__"):
+        invocation.answered(result)
+        return
     raw = getattr(result, "http_response", None)
     response = raw if raw is not None else (result if hasattr(result, "status_code") else None)
     if response is None:

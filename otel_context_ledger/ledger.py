@@ -309,7 +309,7 @@ class Ledger:
 
     def _context(self, draft: Draft) -> m.ContextGroup:
         head, around, outline = draft.link.head, draft.around, draft.outline
-        places = (locator.spell(at, size, self._export(link)) for at, size, link in locator.locate(outline))
+        places = [locator.spell(at, size, self._export(link)) for at, size, link in locator.locate(outline)]
         hashes = self._hashes(draft)
         trace = draft.found.trace.entry_id if draft.found else None
         return m.ContextGroup(

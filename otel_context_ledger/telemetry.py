@@ -74,8 +74,8 @@ OPENAI: Mapping[str, str] = {
 
 def compacted(entry: m.Entry) -> bool:
     """Whether the history was seen to be compacted; not seen is unknown, never false."""
-    words = (entry.cache.miss_cause or "", *entry.cache.miss_secondary)
-    return any(word.startswith("history_compacted") for word in words)
+    cause, others = entry.cache.miss_cause, entry.cache.miss_secondary
+    return bool(cause or others) and any(word.startswith("history_compacted") for word in (cause or "", *others))
 
 
 def attributes(entry: m.Entry) -> dict[str, Any]:

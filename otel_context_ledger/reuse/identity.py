@@ -37,6 +37,8 @@ class Identity:
 
     def changed(self, earlier: Identity) -> tuple[str, ...]:
         """The parts that differ from an earlier call's; a repository not looked at yet is no change."""
+        if self.context == earlier.context and self.cache == earlier.cache:
+            return ()
         pairs = ((name, earlier.parts[name], self.parts[name]) for name in PARTS)
         return tuple(name for name, old, new in pairs if old != new and not (name == "repository" and _open(old, new)))
 

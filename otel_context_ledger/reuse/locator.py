@@ -31,17 +31,19 @@ def boundaries(last: int) -> tuple[int, ...]:
 def locate(outline: Outline) -> tuple[tuple[int, int, bytes], ...]:
     """(boundary, bytes up to it, digest) for each boundary kept."""
     found: list[tuple[int, int, bytes]] = []
-    size, above = outline.size(), len(outline.messages)
+    sizes, prefix = outline.sizes, outline.prefix
+    size, above = outline.total, len(outline.messages)
     for at in boundaries(above):
-        size -= sum(outline.sizes[at:above])
-        found.append((at, size, outline.prefix[at - 1] if at else outline.root))
+        size -= sum(sizes[at:above]) if above - at > 1 else sizes[at] if above > at else 0
+        found.append((at, size, prefix[at - 1] if at else outline.root))
         above = at
     return tuple(found)
 
 
 def spell(boundary: int, size: int, exported: str) -> str:
     """One entry of the locator as text: boundary, bytes, and the first 16 hex digits of the exported digest."""
-    return f"{boundary}:{size}:{exported.split(':', 1)[-1][:_DIGITS]}"
+    start = exported.find(":") + 1
+    return f"{boundary}:{size}:{exported[start : start + _DIGITS]}"
 
 
 def read(entry: str) -> tuple[int, int, str] | None:

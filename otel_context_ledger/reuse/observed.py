@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import gcd
 
 from otel_context_ledger.records import quick
@@ -50,8 +50,6 @@ class Observations:
         known = self._known.pop(scope, None) or Observed()
         counts = known.counts if len(known.counts) >= 2 * SAMPLES else known.counts | {cached}
         sizes = [size for size in (known.smallest_hit, previous) if size is not None]
-        self._known[scope] = replace(
-            known, step=gcd(known.step, cached), counts=counts, smallest_hit=min(sizes, default=None)
-        )
+        self._known[scope] = Observed(gcd(known.step, cached), counts, min(sizes, default=None))
         while len(self._known) > self._scopes:
             self._known.popitem(last=False)

@@ -107,8 +107,10 @@ def api_of(path: str, body: Json) -> str | None:
     """The dialect of a path, else of a body that holds messages."""
     clean = path.split("?", 1)[0].rstrip("/")
     by_path = next((api for suffix, api in _SUFFIXES if clean.endswith(suffix)), None)
+    if by_path:
+        return by_path
     shaped = isinstance(body.get("messages"), (list, tuple)) and not clean.endswith(("/count_tokens", "/batches"))
-    return by_path or (CHAT if shaped and body.get("model") else None)
+    return CHAT if shaped and body.get("model") else None
 
 
 def name_of(host: str, path: str, lore: Lore, named: Mapping[str, str]) -> str:

@@ -50,7 +50,9 @@ def items(value: object) -> Sequence[object]:
 
 def mapping(value: object) -> Mapping[str, object]:
     """A JSON object as it is, anything else as an empty one."""
-    return value if type(value) is dict or isinstance(value, Mapping) else _EMPTY
+    if type(value) is dict:
+        return value
+    return _EMPTY if value is None or not isinstance(value, Mapping) else value
 
 
 def text(value: object) -> str | None:
