@@ -1,6 +1,6 @@
 """Work that a call leaves behind, done in the order it came by one daemon thread: bounded, fork-safe, flushed at exit.
 
-What the jobs do, and what becomes of an error in one, is their owner's business: a job must not raise.
+What the jobs do, and what is said of an error in one, is their owner's business: here a job that raises is lost.
 """
 
 from __future__ import annotations
@@ -100,7 +100,8 @@ class Backlog:
         jobs = self._jobs
         while self._do(jobs.get()):
             pass
-        self._leave()
+        with contextlib.suppress(Exception):
+            self._leave()
 
     def _work_here(self, deadline: float) -> bool:
         with self._lock:
@@ -116,8 +117,11 @@ class Backlog:
             return False
         if isinstance(item, threading.Event):
             item.set()
-        else:
+            return True
+        try:
             item()
+        except Exception:  # noqa: BLE001 - the jobs behind it must be done all the same
+            self.lose(1)
         return True
 
     def _discard(self) -> None:

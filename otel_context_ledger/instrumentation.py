@@ -70,6 +70,14 @@ class ContextLedgerInstrumentor(BaseInstrumentor):  # type: ignore[misc,unused-i
         return ()
 
     def _instrument(self, **kwargs: Any) -> None:
+        """Never raises: an error here would keep the program's other instrumentations from starting."""
+        try:
+            self._start()
+        except Exception as error:  # noqa: BLE001
+            _log.warning("context ledger: start failed with %s; nothing is recorded", type(error).__name__)
+            _log.debug("context ledger: start", exc_info=error)
+
+    def _start(self) -> None:
         settings = config.from_env(os.environ)
         if not settings.enabled:
             return
@@ -86,25 +94,37 @@ class ContextLedgerInstrumentor(BaseInstrumentor):  # type: ignore[misc,unused-i
 
     def flush(self, timeout: float = FLUSH_SECONDS) -> bool:
         """Waits at most `timeout` seconds until every finished entry is in the file and said to OpenTelemetry."""
-        said = self._desk is None or self._desk.backlog.flush(timeout)
-        return (self._file is None or self._file.flush(timeout)) and said
+        desk = self._desk
+        if desk is None:
+            return True
+        with desk.guard("store"):
+            said = desk.backlog.flush(timeout)
+            return (self._file is None or self._file.flush(timeout)) and said
+        return False
 
     def _uninstrument(self, **kwargs: Any) -> None:
-        for module in loaded():
-            for name in CLASSES:
-                _unwrap(getattr(module, name, None))
-        if self._stop is not None:
-            self._stop()
+        desk, stop = self._desk, self._stop
         self._desk = self._stop = self._file = None
+        if desk is None:
+            return
+        with desk.guard("instrument"):
+            for module in loaded():
+                for name in CLASSES:
+                    _unwrap(getattr(module, name, None))
+        if stop is not None:
+            with desk.guard("exit"):
+                stop()
 
     def _patch(self, module: Any) -> None:
+        """Runs inside the program's import of an SDK."""
         if self._desk is None:
             return
-        _load_prices()
-        for name, shell in zip(CLASSES, (self._request, self._arequest), strict=True):
-            owner = getattr(module, name, None)
-            if owner is not None and not isinstance(owner.__dict__.get("request"), _Seam):
-                owner.request = _Seam(owner.request, shell)
+        with self._desk.guard("instrument"):
+            _load_prices()
+            for name, shell in zip(CLASSES, (self._request, self._arequest), strict=True):
+                owner = getattr(module, name, None)
+                if owner is not None and not isinstance(owner.__dict__.get("request"), _Seam):
+                    owner.request = _Seam(owner.request, shell)
 
     def _request(
         self, wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -312,8 +332,9 @@ def bound(stream_cls: Any, invocation: Invocation) -> Any:
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         origin.__init__(self, *args, **kwargs)
-        invocation.claim()
-        attach(self, invocation)
+        with invocation.guard("stream"):
+            invocation.claim()
+            attach(self, invocation)
 
     names = {name: getattr(origin, name) for name in ("__module__", "__qualname__", "__doc__")}
     body = {**names, "__init__": __init__, "__orig_bases__": origin.__orig_bases__}
@@ -415,8 +436,8 @@ def _file(settings: config.Config, ledger: Ledger) -> store.Store | None:
         return None
     try:
         ledger.restore(store.tail(settings.file, MAX_RESTORED_BYTES).entries)
-    except OSError:
-        _log.debug("context ledger: no earlier ledger to restore from")
+    except Exception as error:  # noqa: BLE001 - lines of anybody's making; what they break is the restart alone
+        _log.debug("context ledger: no earlier ledger to restore from", exc_info=error)
     return store.Store(settings.file, settings.file_rotate_bytes, settings.file_keep, MAX_WAITING)
 
 
@@ -439,8 +460,9 @@ def _renew(desk: weakref.ref[Desk]) -> Callable[[], None]:
         _ids.seed()
         found = desk()
         if found is not None:
-            found.ledger.renew_lock()
-            found.disown()
+            with found.guard("instrument"):
+                found.ledger.renew_lock()
+                found.disown()
 
     return renew
 
@@ -458,15 +480,18 @@ def _close(desk: Desk, file: store.Store | None) -> None:
     """Streams still open end their entries, then signals and file get what waits."""
     with desk.guard("exit"):
         desk.abandon()
-    desk.backlog.close(FLUSH_SECONDS)
-    if file is not None:
-        file.close(FLUSH_SECONDS)
+    for waiting in (desk.backlog, file):
+        if waiting is not None:
+            with desk.guard("exit"):
+                waiting.close(FLUSH_SECONDS)
 
 
 def _leave(desk: Desk, file: store.Store | None) -> None:
     """At exit: everything is closed, and the exporters get what they still hold."""
-    _close(desk, file)
-    desk.telemetry.drain()
+    with desk.guard("exit"):
+        _close(desk, file)
+    with desk.guard("exit"):
+        desk.telemetry.drain()
 
 
 def _stop(leave: Callable[[], None], desk: Desk, file: store.Store | None, watcher: repository.Watcher | None) -> None:

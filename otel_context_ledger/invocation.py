@@ -129,8 +129,8 @@ class Desk:
         with self.guard("telemetry"):
             self.telemetry.say(finished)
             self.telemetry.stand_by()
-        if self.awaited:
-            tidy()
+            if self.awaited:
+                tidy()
 
     def ended(self, invocation: Invocation) -> None:
         """An invocation has ended: it need not be ended at exit."""
@@ -202,12 +202,16 @@ class Invocation:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Around the call itself: our span is current, and whatever it raises ends the entry and goes on up."""
-        with self.recording.current():
-            try:
-                yield
-            except BaseException as error:
-                self.failed(error)
-                raise
+        with self.guard("telemetry"):
+            self.recording.enter()
+        try:
+            yield
+        except BaseException as error:
+            self.failed(error)
+            raise
+        finally:
+            with self.guard("telemetry"):
+                self.recording.leave()
 
     @contextmanager
     def streaming(self) -> Iterator[None]:
@@ -246,7 +250,7 @@ class Invocation:
             if not self._kept or self._surface.keep(event):
                 self._put(event)
         except Exception as error:  # noqa: BLE001
-            self._desk.note("event", error)
+            self._desk.note("stream", error)
 
     def _channel(self, event: object) -> None:
         channel = self._surface.channel(event)
@@ -278,8 +282,9 @@ class Invocation:
 
     def unclaimed(self) -> None:
         """What could have made a stream is gone: if it never did, the call is abandoned."""
-        if not self._claimed:
-            self.dropped()
+        with self.guard("stream"):
+            if not self._claimed:
+                self.dropped()
 
     def answered(self, answer: object) -> None:
         """The call returned a whole answer as an object of the SDK."""
@@ -291,18 +296,21 @@ class Invocation:
 
     def failed(self, error: BaseException) -> None:
         """The call, or the loop over its stream, raised. A paid answer that an error carries is still read."""
-        name = type(error).__name__
-        cancelled = not isinstance(error, Exception) or name == "CancelledError"
-        answer = getattr(error, "completion", None)
-        how = "cancelled" if cancelled else "failed"
-        read = self._folded if answer is None else (lambda: self._surface.read_response(mapping(plain(answer))))
-        self._end(read, m.Ending(how if answer is None else "complete", name))
+        with self.guard("finish"):
+            name, answer = type(error).__name__, None
+            cancelled = not isinstance(error, Exception) or name == "CancelledError"
+            with self.guard("response"):
+                answer = getattr(error, "completion", None)
+            how = "cancelled" if cancelled else "failed"
+            read = self._folded if answer is None else (lambda: self._surface.read_response(mapping(plain(answer))))
+            self._end(read, m.Ending(how if answer is None else "complete", name))
 
     def dropped(self) -> None:
         """The stream was left or garbage collected. A collection may come at any moment, in the middle of our own work
         too, so that the entry is ended by another thread, never on the spot."""
-        if not self._ended:
-            self._desk.backlog.put(self.left)
+        with self.guard("stream"):
+            if not self._ended:
+                self._desk.backlog.put(self.left)
 
     def disown(self) -> None:
         """This call is another process's: nothing is said of it here."""
@@ -314,7 +322,8 @@ class Invocation:
 
     def ended(self, how: str) -> None:
         """The stream ended: complete, closed early, abandoned, or its answer stays unread."""
-        self._end(self._folded, m.Ending(how))
+        with self.guard("finish"):
+            self._end(self._folded, m.Ending(how))
 
     def _folded(self) -> m.Response:
         if not self._kept:

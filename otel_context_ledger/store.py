@@ -108,6 +108,9 @@ class Store:
         except OSError as error:
             self._backlog.lose(1)
             self._warnings.once("disk_full" if error.errno in _DISK_FULL else "not_writable", _reason(error))
+        except Exception as error:  # noqa: BLE001 - a path that no system call takes, as one with a null character
+            self._backlog.lose(1)
+            self._warnings.once("not_writable", type(error).__name__)
 
 
 def lines(path: Path, include_rotated: bool = True) -> Iterator[Line]:

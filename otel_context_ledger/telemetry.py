@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextlib import suppress
+from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
@@ -201,8 +201,9 @@ class Watch(SpanProcessor):
         return self._flush(timeout_millis / 1000)
 
     def on_start(self, span: Any, parent_context: otel.Context | None = None) -> None:
-        if inference(span):
-            _started.set(weakref.ref(span))
+        with suppress(Exception):
+            if inference(span):
+                _started.set(weakref.ref(span))
 
 
 def inference(span: Any) -> bool:
@@ -220,18 +221,20 @@ class Recording:
     def __init__(self, span: trace.Span, peer: bool) -> None:
         self.span, self.peer = span, peer
         self._attributes: dict[str, Any] = {}
+        self._token: Token[otel.Context] | None = None
 
-    @contextmanager
-    def current(self) -> Iterator[None]:
+    def enter(self) -> None:
         """Makes our own span the current one; a peer's is left as it stands."""
-        if self.peer:
-            yield
-            return
-        token = otel.attach(trace.set_span_in_context(self.span))
-        try:
-            yield
-        finally:
-            otel.detach(token)
+        if not self.peer:
+            self._token = otel.attach(trace.set_span_in_context(self.span))
+
+    def leave(self) -> None:
+        """Puts back what was current. A call that is collected instead of finished, as a coroutine of a closed loop is,
+        leaves in another context, where there is nothing to put back: OpenTelemetry's `detach` would log an error."""
+        token, self._token = self._token, None
+        if token is not None:
+            with suppress(ValueError):
+                token.var.reset(token)
 
     def finish(self, entry: m.Entry, found: dict[str, Any]) -> None:
         """Writes the entry, of which `found` are the attributes: at once on our own span, at its end on a peer's."""
@@ -250,7 +253,8 @@ class Recording:
         original = self.span.end
 
         def end(end_time: int | None = None) -> None:
-            self.span.set_attributes(self._attributes)
+            with suppress(Exception):
+                self.span.set_attributes(self._attributes)
             original(end_time)
 
         self.span.end = end  # type: ignore[method-assign]
@@ -349,7 +353,9 @@ class Telemetry:
 
     def _shut_down(self, provider: Any) -> None:
         self._leaving.wait()
-        provider.shutdown()
+        # The program may have shut it down itself meanwhile; a second time the SDK complains.
+        if leaving(provider):
+            provider.shutdown()
 
     def drain(self) -> None:
         """At exit: the three providers that would each be shut down now, one after the other, are shut down side by
