@@ -43,13 +43,14 @@ SEAM = "_base_client"
 CLASSES = ("SyncAPIClient", "AsyncAPIClient")
 RAW_HEADER = "x-stainless-raw-response"
 _INVOCATION = "_context_ledger_invocation"
-CLIENT_HEADERS = ("x-msh-version", "user-agent")
+CLIENT_HEADERS = ("user-agent", "x-msh-version")
 MAX_RESTORED_BYTES = 1 << 20
 FLUSH_SECONDS = 5.0
 # Lines that may wait for a slow disk; each keeps its request's outline alive.
 MAX_WAITING = 1000
-# A product and version, as in `KimiCLI/1.50.0` or `2.1.0`; the rest of such a header may name the user's machine.
-_PRODUCT = re.compile(r"[\w.-]{1,40}(?:/[\w.-]{1,24})?", re.ASCII)
+# A product and version, as in `KimiCLI/1.50.0`, `Agents/Python 0.24.0` or `2.1.0`; the rest of such a header may name
+# the user's machine, so that a version apart has at most three numbers, one less than an address.
+_PRODUCT = re.compile(r"[\w.-]{1,40}(?:/[\w.-]{1,24})?(?: \d{1,6}(?:\.\d{1,6}){1,2}(?= |$))?", re.ASCII)
 _SENTINELS = ("NotGiven", "Omit")
 _log = logging.getLogger("otel_context_ledger")
 # Seeded by the system once and in each forked child, and not the program's own generator: a program that seeds that one

@@ -36,6 +36,25 @@ def ask(provider: Provider, **kw: Any) -> Any:
     return client(provider).chat.completions.create(**given)
 
 
+@pytest.mark.parametrize(
+    ("headers", "told"),
+    [
+        ({"User-Agent": "KimiCLI/1.50.0", "X-Msh-Version": "1.50.0"}, "KimiCLI/1.50.0"),
+        ({"X-Msh-Version": "1.50.0"}, "1.50.0"),
+        ({"user-agent": "Agents/Python 0.24.0"}, "Agents/Python 0.24.0"),
+        ({"user-agent": "agent/1.2 (Linux; host-7)"}, "agent/1.2"),
+        ({"user-agent": "agent 10.0.0.7"}, "agent"),
+        ({}, None),
+    ],
+)
+def test_the_client_is_named_by_its_own_header(
+    headers: dict[str, str], told: str | None, provider: Provider, ledger: Ledger
+) -> None:
+    """The product and version with which the program names itself are told, and nothing that may name its machine."""
+    ask(provider, extra_headers=headers)
+    assert [entry["client_version"] for entry in ledger.flat()] == [told]
+
+
 def test_suppression_is_honoured(provider: Provider, ledger: Ledger) -> None:
     """Inside OpenTelemetry's suppression nothing is recorded."""
     with suppress_instrumentation():
