@@ -3,10 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
+NOX = PATH="$$PATH:$$(ls -d $$HOME/.pyenv/versions/3.1*/bin 2>/dev/null | paste -sd:)" \
+  $(BIN)/nox --no-error-on-missing-interpreters
 ENGINE_STAMP := $(VENV)/.engine
 
 .DEFAULT_GOAL := help
-.PHONY: help setup generate format check test matrix demo bench build clean
+.PHONY: help setup generate format check test matrix clients demo bench build clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -42,8 +44,10 @@ test: $(STAMP) $(ENGINE_STAMP) ## all tests, the real engine included
 	$(BIN)/python -m pytest -q
 
 matrix: $(STAMP) ## the built wheel under every Python and SDK line found here
-	PATH="$$PATH:$$(ls -d $$HOME/.pyenv/versions/3.1*/bin 2>/dev/null | paste -sd:)" \
-	  $(BIN)/nox --no-error-on-missing-interpreters
+	$(NOX) -s wheel
+
+clients: $(STAMP) ## the real clients, each in an environment of its own
+	$(NOX) -s clients
 
 demo: $(STAMP) ## a small coding agent, and what its context cost (ENGINE=llama: against a real engine)
 	@if [ "$$ENGINE" = llama ]; then $(MAKE) -s $(ENGINE_STAMP); fi

@@ -14,7 +14,7 @@ import anthropic
 import openai
 import pytest
 
-from tests.provider import Answer, Behaviour, CacheRules, Provider, always, by_turn, call, in_order
+from tests.provider import Answer, Behaviour, CacheRules, Provider, always, by_prompt, by_turn, call, in_order
 from tests.provider.tokens import common, read_prompt
 
 TOOLS = [
@@ -214,6 +214,16 @@ def test_a_plan_treats_requests_in_order() -> None:
         ("m", "Looking at the file."),
         ("m", "Planned."),
     ]
+
+
+@pytest.mark.parametrize("key", ["messages", "input"])
+def test_a_script_answers_by_what_was_said(key: str) -> None:
+    """The answers under the mark said last are given turn by turn, however much history was compacted before it."""
+    script = by_prompt({"ONE": [Answer("a"), Answer("b")], "TWO": [Answer("c")]})
+    one, two = {"role": "user", "content": "ONE"}, {"role": "user", "content": [{"type": "text", "text": "ONE, TWO"}]}
+    turn = [{"role": "assistant", "content": "a"}, {"type": "function_call", "call_id": "c1"}, {"role": "tool"}]
+    histories = [[one], [one, *turn], [one, *turn, *turn], [one, *turn, two], [two]]
+    assert [script({key: history}).text for history in histories] == ["a", "b", "b", "c", "c"]
 
 
 def test_a_script_answers_by_turn() -> None:

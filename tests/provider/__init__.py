@@ -8,7 +8,7 @@ from __future__ import annotations
 from tests.provider.behaviour import BY_MODEL_PREFIX, Behaviour, Plan, in_order
 from tests.provider.cache import CacheRules, Hit, PrefixCache
 from tests.provider.record import Received
-from tests.provider.script import Answer, Script, ToolCall, always, by_turn, call
+from tests.provider.script import Answer, Script, ToolCall, always, by_prompt, by_turn, call
 from tests.provider.server import Provider
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Script",
     "ToolCall",
     "always",
+    "by_prompt",
     "by_turn",
     "call",
     "in_order",

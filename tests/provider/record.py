@@ -17,8 +17,8 @@ VOLATILE_HEADERS = {
 class Received:
     """One request. Header names are lower case; `at` is `time.time()` at its arrival, in seconds.
 
-    `json` is the body as an object, empty if it is none. `prompt`, `cached` and `written` count tokens; they are
-    None where nothing was computed, because the request was refused.
+    `json` is the body as an object, empty if it is none. `prompt`, `cached`, `written` and `output` count tokens; they
+    are None where nothing was computed, because the request was refused.
     """
 
     path: str
@@ -29,6 +29,7 @@ class Received:
     prompt: int | None = None
     cached: int | None = None
     written: int | None = None
+    output: int | None = None
 
     @property
     def model(self) -> str:

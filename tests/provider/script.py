@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,8 +78,34 @@ def by_turn(answers: Sequence[Answer]) -> Script:
     return answer
 
 
-def _turns(body: dict[str, Any]) -> int:
+def by_prompt(answers: Mapping[str, Sequence[Answer]]) -> Script:
+    """The n-th answer listed under the mark that was said last, after n model turns; the last one from then on.
+
+    A mark is a text in a user's message. Several of the model's items in a row are one turn. Taken from what stands
+    after the mark alone, it holds when the history is compacted.
+    """
+
+    def answer(body: dict[str, Any]) -> Answer:
+        turns, own = 0, False
+        for item in reversed(_history(body)):
+            turns, own = turns + (not own and _is_the_models(item)), _is_the_models(item)
+            text = json.dumps(item, ensure_ascii=False) if item.get("role") == "user" else ""
+            said = max(answers, key=text.rfind)
+            if said in text:
+                return answers[said][min(turns, len(answers[said]) - 1)]
+        return Answer()
+
+    return answer
+
+
+def _is_the_models(item: dict[str, Any]) -> bool:
+    return item.get("role") == "assistant" or item.get("type") in ("function_call", "reasoning")
+
+
+def _history(body: dict[str, Any]) -> list[Any]:
     history = body.get("messages", body.get("input")) or []
-    if not isinstance(history, list):
-        return 0
-    return sum(1 for item in history if isinstance(item, dict) and item.get("role") == "assistant")
+    return history if isinstance(history, list) else [{"role": "user", "content": history}]
+
+
+def _turns(body: dict[str, Any]) -> int:
+    return sum(1 for item in _history(body) if isinstance(item, dict) and item.get("role") == "assistant")

@@ -87,12 +87,14 @@ class Provider(ThreadingHTTPServer):
             body = self.conversations.expand(body)
         prompt = read_prompt(body)
         hit = self.cache.use(body, prompt)
-        self.requests.append(dataclasses.replace(received, prompt=len(prompt), cached=hit.cached, written=hit.written))
         answer = behaviour.answer or self.script(body)
+        counts = _counts(prompt, hit, answer)
+        seen = {"prompt": counts.prompt, "cached": counts.cached, "written": counts.written, "output": counts.output}
+        self.requests.append(dataclasses.replace(received, **seen))
         number = next(self._numbers)
         told = {**self._verdict(route, body, number), **behaviour.extra}
         behaviour = dataclasses.replace(behaviour, extra=told)
-        reply = Reply(number, route.vendor, body, _counts(prompt, hit, answer), answer, behaviour)
+        reply = Reply(number, route.vendor, body, counts, answer, behaviour)
         if route.api is dialects.RESPONSES:
             self.conversations.remember(reply)
         return reply

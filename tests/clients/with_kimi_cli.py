@@ -1,0 +1,154 @@
+"""kimi-cli, the real coding agent: one session of several turns with tools, a compaction, and a resumption.
+
+A first run, without the ledger, makes the session; the bare and the watched run both resume a copy of it, so that its
+id and the time in its system prompt are the same in both.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from tests.clients.running import BIN, Place, Ran, run
+from tests.provider import Answer, Provider, by_prompt, call
+
+CONFIG = """
+default_model = "m"
+telemetry = false
+
+[models.m]
+provider = "p"
+model = "kimi-k3"
+max_context_size = 262144
+capabilities = ["thinking"]
+
+[providers.p]
+type = "kimi"
+base_url = "{url}/kimi/v1"
+api_key = "test-key"
+"""
+SUMMARY = "app.py prints hi; migrations are not to be touched. " * 4
+READ = Answer("I look.", "It is one file.", (call("ReadFile", "call_1", path="app.py"),))
+SHELL = Answer("I run it.", "", (call("Shell", "call_2", command="cat app.py"),))
+SCRIPT = by_prompt(
+    {
+        "ZEROTH": [Answer("Hello.")],
+        "FIRST": [READ, SHELL, Answer("It prints hi.")],
+        "SECOND": [READ, Answer("Nothing else.")],
+        "compact this conversation": [Answer(SUMMARY)],
+        "THIRD": [READ, Answer("Done.")],
+        "FOURTH": [Answer("Still done.")],
+    }
+)
+TURNS = ("FIRST, what does app.py do?", "SECOND, look once more.", "/compact keep the rules", "THIRD, go on.")
+COMPACTION = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The same turns without and with the ledger, and one more turn in a process of its own with it."""
+
+    bare: Ran
+    watched: Ran
+    resumed: Ran
+
+
+def turns(place: Place, provider: Provider, *texts: str, instrumented: bool = True) -> Ran:
+    """One process that is told these things one after the other, continuing the session of its directory."""
+    root = place.folder.parent
+    (root / "kimi.toml").write_text(CONFIG.format(url=provider.url), "utf-8")
+    begun = ["--continue"] if (root / "share" / "sessions").exists() else []
+    line = [
+        str(BIN / "python"), str(BIN / "kimi"), "--print", "--input-format", "stream-json", "--output-format",
+        "stream-json", "--config-file", str(root / "kimi.toml"), "--thinking", *begun,
+    ]  # fmt: skip
+    told = "".join(json.dumps({"role": "user", "content": text}) + "\n" for text in texts)
+    env = {"KIMI_SHARE_DIR": str(root / "share"), "HOME": str(root / "home")}
+    return run(lambda _: line, place, provider, instrumented, told, **env)
+
+
+def again(place: Place) -> Iterator[Provider]:
+    """A fresh provider, beside the session as the first run left it."""
+    root = place.folder.parent
+    shutil.rmtree(root / "share")
+    shutil.copytree(root / "begun", root / "share")
+    with Provider(SCRIPT) as provider:
+        yield provider
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
+    root = tmp_path_factory.mktemp("kimi")
+    place = Place(root / "repo", SCRIPT)
+    for name in ("repo", "home"):
+        (root / name).mkdir()
+    (place.folder / "app.py").write_text('print("hi")\n', "utf-8")
+    (place.folder / "AGENTS.md").write_text("Never touch migrations.\n", "utf-8")
+    with Provider(SCRIPT) as provider:
+        turns(place, provider, "ZEROTH, hello.", instrumented=False)
+    shutil.copytree(root / "share", root / "begun")
+    (bare,) = [turns(place, provider, *TURNS, instrumented=False) for provider in again(place)]
+    for provider in again(place):
+        watched = turns(place, provider, *TURNS)
+        resumed = turns(place, provider, "FOURTH, and now?")
+    return Session(bare, watched, resumed)
+
+
+def test_the_agent_is_unharmed(session: Session) -> None:
+    """Its output, its exit code and every byte that it sends are the same with and without the ledger."""
+    bare, watched = session.bare, session.watched
+    assert (bare.code, len(bare.requests)) == (0, 8)
+    assert (watched.stdout, watched.stderr, watched.code) == (bare.stdout, bare.stderr, bare.code)
+    assert [request.wire for request in watched.requests] == [request.wire for request in bare.requests]
+
+
+def test_the_turns_were_run(session: Session) -> None:
+    """What was planned did happen: tools were called and answered, and the context was compacted."""
+    told = [json.loads(line) for line in session.watched.stdout.splitlines()]
+    steps = [[one["function"]["name"] for one in said.get("tool_calls", [])] or said["role"] for said in told]
+    read, shell = [["ReadFile"], "tool"], [["Shell"], "tool"]
+    assert steps == [*read, *shell, "assistant", *read, "assistant", "assistant", *read, "assistant"]
+    assert told[8]["content"] == "The context has been compacted."
+
+
+def test_every_tool_arrives(session: Session) -> None:
+    """The tools, which the agent gives as a generator, are all in every request; the summarising one has none."""
+    sent = [len(request.json.get("tools") or []) for request in session.watched.requests]
+    assert sent == [0 if at == COMPACTION else 15 for at in range(8)]
+
+
+def test_one_entry_per_call_with_the_providers_numbers(session: Session) -> None:
+    """Input, cached and output tokens of each call are what the provider counted, also in the second process."""
+    told = [(e["input_tokens"], e["cached_tokens"], e["output_tokens"]) for e in session.resumed.entries]
+    assert (told, len(told)) == (session.resumed.counted, 9)
+
+
+def test_the_compaction_is_recognised(session: Session) -> None:
+    """The summarising call is told apart, and the call after it says that the history was compacted."""
+    told = [(e["request_kind"], e["miss_cause"]) for e in session.resumed.entries]
+    agent = ("agent", None)
+    assert told == [
+        ("agent", "cold_start"), *[agent] * 4, ("compaction", None), ("agent", "history_compacted"), agent, agent,
+    ]  # fmt: skip
+    place = {"segment": "message", "index": 1, "name": "user", "offset": None, "kind": "compacted"}
+    assert session.resumed.entries[COMPACTION + 1]["miss_position"] == place
+
+
+def test_the_session_is_the_agents_own(session: Session) -> None:
+    """All calls, the summarising one and the resumed one too, are in the session that the agent names by its cache key,
+    and the agent's version is told."""
+    fields = ("session_source", "client_version", "call_end", "ledger_error")
+    told = {tuple(e[name] for name in fields) for e in session.resumed.entries}
+    assert told == {("cache_key", "KimiCLI/1.50.0", "complete", None)}
+    assert len({e["session_id"] for e in session.resumed.entries}) == 1
+
+
+def test_the_tools_keep_their_hash(session: Session) -> None:
+    """The same tools have the same hash in every call that has any, in both processes."""
+    told = [e["tool_schema_hash"] for e in session.resumed.entries]
+    assert told.pop(COMPACTION) is None
+    assert (len(set(told)), told[0][:5]) == (1, "xxh3:")

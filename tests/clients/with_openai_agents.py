@@ -1,0 +1,31 @@
+"""openai-agents: Chat Completions and Responses, plain and streamed."""
+
+from __future__ import annotations
+
+from tests.clients.laws import Laws
+from tests.clients.running import Pair, program
+from tests.provider import CacheRules
+
+
+class TestChatCompletions(Laws):
+    """`OpenAIChatCompletionsModel` against Kimi."""
+
+    command = staticmethod(program("agents_turns.py", "chat"))
+    causes = ("cold_start", None, None, None, "tools_reordered")
+    efforts = ("high",) * 5
+    client = "Agents/Python 0.24.0"
+
+    def test_the_client_itself_loses_the_cached_tokens(self, pair: Pair) -> None:
+        """Kimi reports its cache hits where this client does not look: it says 0 of each call, the ledger knows."""
+        assert pair.watched.told["cached"] == [0] * 5
+
+
+class TestResponses(Laws):
+    """`OpenAIResponsesModel` against OpenAI."""
+
+    command = staticmethod(program("agents_turns.py", "responses"))
+    surface = "openai"
+    rules = CacheRules(block=128, minimum=1024)
+    causes = ("cold_start", None, None, None, "tools_reordered")
+    efforts = ("high",) * 5
+    client = "Agents/Python 0.24.0"
