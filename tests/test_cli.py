@@ -20,7 +20,7 @@ import pytest
 
 from otel_context_ledger import __version__, line, semconv
 from otel_context_ledger import model as m
-from otel_context_ledger.cli import doctor, exporters, instrumentations, main, printing, reasons
+from otel_context_ledger.cli import coverage, doctor, exporters, instrumentations, main, printing, reasons
 from otel_context_ledger.cli.doctor import Seen, configuration, examine, known, report
 from otel_context_ledger.cli.machine import Check, Machine, Plugin
 from otel_context_ledger.config import Config
@@ -906,6 +906,10 @@ PACKAGES = {"openai": "3.57.0", "opentelemetry-instrumentation": "0.66b2", "open
 BARE = Machine({}, PACKAGES, (OURS, STARTER), "3.11.7", "/venv")
 FULL = replace(BARE, plugins=(OURS, STARTER, *DISTRO, *EXPORTERS))
 EXTRA = "pip install 'otel-context-ledger[otlp]'"
+NEVER = (
+    "whatever library makes them, not covered: with_streaming_response (an entry without usage), Realtime, Live and "
+    "responses.connect (websockets), calls by an HTTP client of one's own{}, and other programs."
+)
 
 
 def test_doctor_of_a_healthy_machine() -> None:
@@ -918,12 +922,7 @@ def test_doctor_of_a_healthy_machine() -> None:
         Check("opentelemetry-instrument", "ok", "installed (opentelemetry-instrumentation 0.66b2)."),
         Check("SDK", "ok", "openai 3.57.0 is watched."),
         Check("SDK", "ok", "anthropic is not installed, so there is nothing of it to watch."),
-        Check(
-            "not covered",
-            "ok",
-            "no library that is known to go round the SDKs is installed; "
-            "with_streaming_response, websockets and calls by any other HTTP client are not covered.",
-        ),
+        Check("coverage", "ok", NEVER.format("")),
         Check(
             "other instrumentations",
             "ok",
@@ -1000,16 +999,66 @@ def test_doctor_sees_other_instrumentations() -> None:
     ]
 
 
-def test_doctor_sees_what_goes_round_the_sdks() -> None:
-    """An installed library that calls providers by itself is named with the calls that are not covered."""
-    machine = replace(BARE, packages={"litellm": "1.80.0"})
-    assert list(instrumentations.bypasses(machine, Config())) == [
-        Check(
-            "not covered",
+@pytest.mark.parametrize(
+    ("package", "version", "verdict", "sentence"),
+    [
+        (
+            "openai-agents",
+            "0.24.0",
+            "ok",
+            "openai-agents 0.24.0 is covered, except for its realtime and voice agents.",
+        ),
+        (
+            "litellm",
+            "1.110.2",
             "warning",
-            "litellm 1.80.0: litellm.responses() and the providers that it calls itself (Anthropic, Gemini, Bedrock, …).",
-        )
+            "litellm 1.110.2 is covered in part; unseen: litellm.responses and the providers that it calls itself "
+            "(Anthropic, Gemini, Bedrock, …). Way out: call litellm.completion with a provider that speaks OpenAI's "
+            "dialect, or openai itself.",
+        ),
+        (
+            "google-genai",
+            "1.0",
+            "warning",
+            "google-genai 1.0 is not covered; unseen: its calls. Way out: call Gemini's OpenAI-compatible endpoint with "
+            "openai.",
+        ),
+        ("kimi-cli", "1.50.0", "ok", "kimi-cli 1.50.0 is covered."),
+        (
+            "kimi-cli",
+            "1.52.0",
+            "warning",
+            "kimi-cli 1.52.0 is not covered; unseen: this release, which runs nothing but a notice. Way out: use 1.50.0.",
+        ),
+    ],
+)
+def test_doctor_says_what_is_seen_of_a_library(package: str, version: str, verdict: str, sentence: str) -> None:
+    """A library is covered, in part or not, by its release, with the calls that are not seen and the way out."""
+    machine = replace(BARE, packages={package: version, "boto3": "1.40.0"})
+    assert list(coverage.coverage(machine, Config())) == [
+        Check("coverage", verdict, sentence),
+        Check("coverage", "ok", NEVER.format(" (boto3)")),
     ]
+
+
+@pytest.mark.parametrize(
+    ("package", "version"), [("openai", "0.28.1"), ("openai", "1.25.2"), ("openai", "4.0"), ("anthropic", "0.48.0")]
+)
+def test_doctor_warns_of_sdks_out_of_range(package: str, version: str) -> None:
+    """SDKs older or newer than what was tried are warnings that name the releases that are watched."""
+    found = next(
+        c for c in instrumentations.sdks(replace(BARE, packages={package: version}), Config()) if version in c.sentence
+    )
+    span = {"openai": ">=1.26,<4", "anthropic": ">=0.49,<3"}[package]
+    assert found == Check("SDK", "warning", f"{package} {version} was never tried with this version; use {span}.")
+
+
+def test_every_release_has_one_row() -> None:
+    """No two rows of the coverage table speak of one release of a package."""
+    rows = (*coverage.SDKS, *coverage.LIBRARIES)
+    versions = ("0.1", "0.49", "1.0", "1.26", "1.51", "2.0", "3.57", "9.9")
+    told = [(row.package, version) for row in rows for version in versions if row.fits(version)]
+    assert len(told) == len(set(told))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """`context-ledger doctor`: whether the ledger is active in this Python and set up right, one sentence for each check.
 
-What is said of instrumentations and of exporters has its own modules; here are the settings, the file and the facts.
+What is said of instrumentations, libraries and exporters has its own modules; here are the settings, the file and the
+facts.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from otel_context_ledger import surfaces, tokens
 from otel_context_ledger.cli import calls as c
-from otel_context_ledger.cli import exporters, instrumentations
+from otel_context_ledger.cli import coverage, exporters, instrumentations
 from otel_context_ledger.cli.machine import OK, PROBLEM, WARNING, Check, Machine, here
 from otel_context_ledger.cli.printing import Answer, Column, Lines, Sheet, plural, size, styled
 from otel_context_ledger.config import PREFIX, VARIABLES, Config
@@ -72,7 +73,7 @@ CHECKS: tuple[Callable[[Machine, Config], Iterator[Check]], ...] = (
     instrumentations.active,
     instrumentations.starter,
     instrumentations.sdks,
-    instrumentations.bypasses,
+    coverage.coverage,
     instrumentations.peers,
     exporters.mode,
     exporters.reach,

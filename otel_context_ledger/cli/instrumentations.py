@@ -1,4 +1,4 @@
-"""What `doctor` says about instrumentation: ours, the SDKs it watches, other ones, and libraries that it cannot see.
+"""What `doctor` says about instrumentation: ours, the SDKs it watches, and other ones.
 
 Package names and what the packages do are data, as found in their releases of 2026.
 """
@@ -6,9 +6,9 @@ Package names and what the packages do are data, as found in their releases of 2
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from otel_context_ledger.cli.machine import OK, PROBLEM, WARNING, Check, Machine, release
+from otel_context_ledger.cli import coverage
+from otel_context_ledger.cli.machine import OK, PROBLEM, WARNING, Check, Machine
 from otel_context_ledger.config import Config
 
 OURS = "context_ledger"
@@ -18,16 +18,7 @@ EVERYTHING = "*"
 NEIGHBOURS = "other instrumentations"
 
 
-@dataclass(frozen=True, slots=True)
-class Sdk:
-    """An SDK that is watched, from its first to before its last supported release."""
-
-    package: str
-    first: tuple[int, ...]
-    before: tuple[int, ...]
-
-
-SDKS = (Sdk("openai", (1, 26), (4,)), Sdk("anthropic", (0, 49), (3,)))
+SDKS = tuple(row for row in coverage.SDKS if row.verdict == coverage.COVERED)
 # Other instrumentations of model calls, and the SDK whose calls they make spans of.
 PEERS = {
     "opentelemetry-instrumentation-genai-openai": "openai",
@@ -46,18 +37,6 @@ PEERS = {
     "openlit": "openai",
     "langfuse": "openai",
     "logfire": "openai",
-}
-# Libraries that reach a provider by their own HTTP client, beside or below the SDKs' one method that is watched.
-BYPASSES = {
-    "litellm": "litellm.responses() and the providers that it calls itself (Anthropic, Gemini, Bedrock, …)",
-    "mini-swe-agent": "its models that are built on requests",
-    "google-genai": "all its calls; call Gemini's OpenAI-compatible endpoint to have them covered",
-    "google-generativeai": "all its calls; call Gemini's OpenAI-compatible endpoint to have them covered",
-    "mistralai": "all its calls; call Mistral's OpenAI-compatible endpoint to have them covered",
-    "cohere": "all its calls; call Cohere's OpenAI-compatible endpoint to have them covered",
-    "groq": "all its calls; call Groq's OpenAI-compatible endpoint to have them covered",
-    "ollama": "all its calls; call Ollama's OpenAI-compatible endpoint to have them covered",
-    "claude-agent-sdk": "all its calls, which another program makes",
 }
 
 
@@ -92,13 +71,14 @@ def sdks(machine: Machine, settings: Config) -> Iterator[Check]:
         return
     for sdk in SDKS:
         version = machine.packages.get(sdk.package)
-        span = f">={_dotted(sdk.first)},<{_dotted(sdk.before)}"
         if version is None:
             yield Check("SDK", OK, f"{sdk.package} is not installed, so there is nothing of it to watch.")
-        elif sdk.first <= release(version) < sdk.before:
+        elif sdk.fits(version):
             yield Check("SDK", OK, f"{sdk.package} {version} is watched.")
         else:
-            yield Check("SDK", WARNING, f"{sdk.package} {version} was never tried with this version; use {span}.")
+            yield Check(
+                "SDK", WARNING, f"{sdk.package} {version} was never tried with this version; use {sdk.releases}."
+            )
 
 
 def peers(machine: Machine, settings: Config) -> Iterator[Check]:
@@ -119,19 +99,5 @@ def peers(machine: Machine, settings: Config) -> Iterator[Check]:
             yield Check(NEIGHBOURS, WARNING, sentence)
 
 
-def bypasses(machine: Machine, settings: Config) -> Iterator[Check]:
-    """Which installed libraries make calls that cannot be seen."""
-    found = [package for package in BYPASSES if package in machine.packages]
-    for package in found:
-        yield Check("not covered", WARNING, f"{machine.titled(package)}: {BYPASSES[package]}.")
-    if not found:
-        rest = "with_streaming_response, websockets and calls by any other HTTP client are not covered."
-        yield Check("not covered", OK, f"no library that is known to go round the SDKs is installed; {rest}")
-
-
 def _off(machine: Machine) -> set[str]:
     return {word.strip() for word in machine.environ.get(SWITCH, "").split(",")}
-
-
-def _dotted(version: tuple[int, ...]) -> str:
-    return ".".join(map(str, version))
