@@ -1012,23 +1012,22 @@ def test_doctor_sees_other_instrumentations() -> None:
             "litellm",
             "1.110.2",
             "warning",
-            "litellm 1.110.2 is covered in part; unseen: litellm.responses and the providers that it calls itself "
-            "(Anthropic, Gemini, Bedrock, …). Way out: call litellm.completion with a provider that speaks OpenAI's "
+            "litellm 1.110.2 is covered in part, not litellm.responses and the providers that it calls itself "
+            "(Anthropic, Gemini, Bedrock, …); way out: call litellm.completion with a provider that speaks OpenAI's "
             "dialect, or openai itself.",
         ),
         (
             "google-genai",
             "1.0",
             "warning",
-            "google-genai 1.0 is not covered; unseen: its calls. Way out: call Gemini's OpenAI-compatible endpoint with "
-            "openai.",
+            "google-genai 1.0 is not covered; way out: call Gemini's OpenAI-compatible endpoint with openai.",
         ),
         ("kimi-cli", "1.50.0", "ok", "kimi-cli 1.50.0 is covered."),
         (
             "kimi-cli",
             "1.52.0",
             "warning",
-            "kimi-cli 1.52.0 is not covered; unseen: this release, which runs nothing but a notice. Way out: use 1.50.0.",
+            "kimi-cli 1.52.0 is not covered (it runs nothing but a notice); way out: use 1.50.0.",
         ),
     ],
 )

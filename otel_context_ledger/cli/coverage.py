@@ -21,8 +21,8 @@ Release = tuple[int, ...]
 class Library:
     """What is seen of the calls of a package, from its release `first` to before its release `before`.
 
-    `missing` says which calls are not seen, `instead` what to do to have them seen, `measured` the releases that our
-    tests run; what is said of others is read in their source.
+    `missing` says which calls are not seen, or why none are; `instead` what to do to have them seen; `measured` which
+    releases our tests run. What is said of others is read in their source.
     """
 
     package: str
@@ -57,10 +57,10 @@ class Kind:
 SOCKETS = "Realtime, Live and `responses.connect` (websockets)"
 COMPATIBLE = "call {} OpenAI-compatible endpoint with `openai`"
 SDKS = (
-    Library("openai", NOT, "its calls (there is no method to watch)", "use >=1.26", before=(1,)),
-    Library("openai", NOT, "its calls (never tried)", "use >=1.26", first=(1,), before=(1, 26)),
+    Library("openai", NOT, "there is no method to watch", "use >=1.26", before=(1,)),
+    Library("openai", NOT, "never tried", "use >=1.26", first=(1,), before=(1, 26)),
     Library("openai", COVERED, SOCKETS, "`responses.create`", first=(1, 26), before=(4,), measured="1.26 to 3.57"),
-    Library("anthropic", NOT, "its calls (never tried)", "use >=0.49", before=(0, 49)),
+    Library("anthropic", NOT, "never tried", "use >=0.49", before=(0, 49)),
     Library("anthropic", COVERED, first=(0, 49), before=(3,), measured="0.49 to 2.14"),
 )
 LIBRARIES = (
@@ -70,7 +70,7 @@ LIBRARIES = (
     Library("pydantic-ai-slim", COVERED, "its models of other SDKs than `openai` and `anthropic`", measured="2.68.0"),
     Library("kosong", COVERED, "its Google provider", measured="0.56.0"),
     Library("kimi-cli", COVERED, before=(1, 51), measured="1.50.0"),
-    Library("kimi-cli", NOT, "this release, which runs nothing but a notice", "use 1.50.0", first=(1, 51)),
+    Library("kimi-cli", NOT, "it runs nothing but a notice", "use 1.50.0", first=(1, 51)),
     Library(
         "litellm", PARTLY, "`litellm.responses` and the providers that it calls itself (Anthropic, Gemini, Bedrock, …)",
         "call `litellm.completion` with a provider that speaks OpenAI's dialect, or `openai` itself",
@@ -80,15 +80,15 @@ LIBRARIES = (
         "mini-swe-agent", PARTLY, "its models on `requests` (OpenRouter, Requesty, …) and on `litellm.responses`",
         "use its LiteLLM chat model",
     ),
-    Library("google-genai", NOT, "its calls", COMPATIBLE.format("Gemini's")),
-    Library("google-generativeai", NOT, "its calls", COMPATIBLE.format("Gemini's")),
-    Library("langchain-google-genai", NOT, "its calls", "call Gemini's OpenAI-compatible endpoint with `ChatOpenAI`"),
-    Library("langchain-aws", NOT, "its calls", "call Bedrock's OpenAI-compatible endpoint with `ChatOpenAI`"),
-    Library("mistralai", NOT, "its calls", COMPATIBLE.format("Mistral's")),
-    Library("cohere", NOT, "its calls", COMPATIBLE.format("Cohere's")),
-    Library("groq", NOT, "its calls", COMPATIBLE.format("Groq's")),
-    Library("ollama", NOT, "its calls", COMPATIBLE.format("Ollama's")),
-    Library("claude-agent-sdk", NOT, "its calls, which another program makes (Node)", "call `anthropic` itself"),
+    Library("google-genai", NOT, "", COMPATIBLE.format("Gemini's")),
+    Library("google-generativeai", NOT, "", COMPATIBLE.format("Gemini's")),
+    Library("langchain-google-genai", NOT, "", "call Gemini's OpenAI-compatible endpoint with `ChatOpenAI`"),
+    Library("langchain-aws", NOT, "", "call Bedrock's OpenAI-compatible endpoint with `ChatOpenAI`"),
+    Library("mistralai", NOT, "", COMPATIBLE.format("Mistral's")),
+    Library("cohere", NOT, "", COMPATIBLE.format("Cohere's")),
+    Library("groq", NOT, "", COMPATIBLE.format("Groq's")),
+    Library("ollama", NOT, "", COMPATIBLE.format("Ollama's")),
+    Library("claude-agent-sdk", NOT, "another program makes them, in Node", "call `anthropic` itself"),
 )  # fmt: skip
 # Packages for much else than model calls: that one is installed says nothing, so that it is named and no warning.
 GENERAL = ("boto3", "httpx", "httpx2", "requests", "aiohttp", "websockets", "huggingface-hub")
@@ -102,7 +102,6 @@ KINDS = (
     Kind("Assistants runs, batches: requests that carry no context", "nothing", "`responses.create`"),
     Kind("programs in other languages (kimi-code, Claude Code, Codex, Gemini CLI: Node, Rust)", "nothing", ""),
 )  # fmt: skip
-_WORDS = {COVERED: "covered", PARTLY: "covered in part", NOT: "not covered"}
 
 
 def coverage(machine: Machine, settings: Config) -> Iterator[Check]:
@@ -120,32 +119,35 @@ def coverage(machine: Machine, settings: Config) -> Iterator[Check]:
 
 def check(row: Library, machine: Machine) -> Check:
     """A row of the table said of the installed release."""
-    title = f"{machine.titled(row.package)} is {_WORDS[row.verdict]}"
-    if row.verdict == COVERED:
-        rest = f", except for {row.missing}" if row.missing else ""
-        return Check(TITLE, OK, f"{title}{rest}.".replace("`", ""))
-    return Check(TITLE, WARNING, f"{title}; unseen: {row.missing}. Way out: {row.instead}.".replace("`", ""))
+    title, missing = f"{machine.titled(row.package)} is", row.missing
+    sentence = {
+        COVERED: f"{title} covered" + (f", except for {missing}" if missing else ""),
+        PARTLY: f"{title} covered in part, not {missing}; way out: {row.instead}",
+        NOT: f"{title} not covered" + (f" ({missing})" if missing else "") + f"; way out: {row.instead}",
+    }[row.verdict]
+    return Check(TITLE, OK if row.verdict == COVERED else WARNING, f"{sentence}.".replace("`", ""))
 
 
 def table() -> list[str]:
     """Both tables as the README has them, in Markdown."""
-    rows = [f"| {_package(row)} | {_seen(row)} | {row.missing or '–'} | {row.instead or '–'} |" for row in _all()]
+    rows = [
+        f"| {f'`{row.package}` {row.releases}'.strip()} | {_seen(row)} | {_unseen(row)} | {row.instead or '–'} |"
+        for row in (*SDKS, *LIBRARIES)
+    ]
     kinds = [f"| {kind.calls} | {kind.seen} | {kind.instead or '–'} |" for kind in KINDS]
-    heads = "| package | covered | not seen | instead |", "| whatever makes them | seen | instead |"
-    return [heads[0], "|---|---|---|---|", *rows, "", heads[1], "|---|---|---|", *kinds]
-
-
-def _all() -> tuple[Library, ...]:
-    return (*SDKS, *LIBRARIES)
-
-
-def _package(row: Library) -> str:
-    return f"`{row.package}`" + (f" {row.releases}" if row.releases else "")
+    first, second = "| package | covered | not seen | instead |", "| whatever makes them | seen | instead |"
+    return [first, "|---|---|---|---|", *rows, "", second, "|---|---|---|", *kinds]
 
 
 def _seen(row: Library) -> str:
     word = {COVERED: "yes", PARTLY: "in part", NOT: "no"}[row.verdict]
     return f"{word} (tested: {row.measured})" if row.measured else word
+
+
+def _unseen(row: Library) -> str:
+    if row.verdict == NOT:
+        return f"all calls: {row.missing}" if row.missing else "all calls"
+    return row.missing or "–"
 
 
 def _applies(row: Library, machine: Machine) -> bool:

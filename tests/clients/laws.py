@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import metadata
 from typing import ClassVar
 
 import pytest
 
+from otel_context_ledger.cli.coverage import LIBRARIES
 from tests.clients.running import Command, Pair, Place, twice
 from tests.provider import Answer, CacheRules, Script, by_prompt, call
 
@@ -24,10 +26,11 @@ TURNS = by_prompt({"FIRST": said("FIRST"), "SECOND": said("SECOND"), "THIRD": sa
 class Laws:
     """A client's test class states its program and what its calls must be told as; the tests are here.
 
-    `causes`, `efforts` and `hashes` (which list of tools it was, from 0) have one value for each call, in order;
-    `client` holds for all of them.
+    `package` is the client's; `causes`, `efforts`, `sources` (of the usage) and `hashes` (which list of tools it was,
+    from 0) have one value for each call, in order; `client` holds for all of them.
     """
 
+    package: ClassVar[str]
     command: ClassVar[Command]
     surface: ClassVar[str] = "kimi_open_platform"
     script: ClassVar[Script] = staticmethod(TURNS)
@@ -35,6 +38,7 @@ class Laws:
     causes: ClassVar[Sequence[str | None]]
     session_source: ClassVar[str] = "lineage"
     efforts: ClassVar[Sequence[str | None]]
+    sources: ClassVar[Sequence[str]] = ("response", "response", "event", "event", "response")
     client: ClassVar[str | None] = None
     hashes: ClassVar[Sequence[int]] = (0,) * 5
 
@@ -60,6 +64,10 @@ class Laws:
         told = [(e["input_tokens"], e["cached_tokens"], e["output_tokens"]) for e in pair.watched.entries]
         assert told == pair.watched.counted
 
+    def test_usage_is_found_where_the_provider_puts_it(self, pair: Pair) -> None:
+        """In a plain answer, in an event of the stream, or, where no stream usage was asked for, in a choice."""
+        assert [e["usage_source"] for e in pair.watched.entries] == list(self.sources)
+
     def test_the_planted_miss_alone_has_a_cause(self, pair: Pair) -> None:
         """Each call has the cause that it was given, and no call that was served from the cache has any."""
         assert [e["miss_cause"] for e in pair.watched.entries] == list(self.causes)
@@ -77,3 +85,13 @@ class Laws:
         told = [e["tool_schema_hash"] for e in pair.watched.entries]
         assert [list(dict.fromkeys(told)).index(one) for one in told] == list(self.hashes)
         assert None not in told
+
+    def test_the_coverage_table_names_this_release(self) -> None:
+        """What `doctor` and the README call tested is the release that is tested here."""
+        assert measured(self.package) == metadata.version(self.package)
+
+
+def measured(package: str) -> str:
+    """The release of a package that the coverage table calls tested, of the rows that speak of the installed one."""
+    (row,) = [one for one in LIBRARIES if one.package == package and one.fits(metadata.version(package))]
+    return row.measured

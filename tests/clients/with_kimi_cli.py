@@ -10,9 +10,11 @@ import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import metadata
 
 import pytest
 
+from tests.clients.laws import measured
 from tests.clients.running import BIN, Place, Ran, run
 from tests.provider import Answer, Provider, by_prompt, call
 
@@ -152,3 +154,8 @@ def test_the_tools_keep_their_hash(session: Session) -> None:
     told = [e["tool_schema_hash"] for e in session.resumed.entries]
     assert told.pop(COMPACTION) is None
     assert (len(set(told)), told[0][:5]) == (1, "xxh3:")
+
+
+def test_the_coverage_table_names_this_release() -> None:
+    """What `doctor` and the README call tested is the release that is tested here."""
+    assert measured("kimi-cli") == metadata.version("kimi-cli")

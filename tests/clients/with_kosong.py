@@ -10,9 +10,11 @@ from tests.clients.running import Pair, program
 class TestStreamed(Laws):
     """`Kimi(stream=True)`."""
 
+    package = "kosong"
     command = staticmethod(program("kosong_turns.py", "streamed"))
     causes = ("cold_start", None, None, None, "history_rewritten")
     efforts = ("max",) * 5
+    sources = ("event",) * 5
     session_source = "cache_key"
 
     def test_every_tool_arrives(self, pair: Pair) -> None:
@@ -34,4 +36,6 @@ class TestStreamed(Laws):
 class TestPlain(TestStreamed):
     """`Kimi(stream=False)`, which asks for the raw response."""
 
+    package = "kosong"
     command = staticmethod(program("kosong_turns.py", "plain"))
+    sources = ("response",) * 5

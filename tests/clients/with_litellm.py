@@ -13,6 +13,7 @@ from tests.clients.running import BIN, Pair, Place, program, twice
 class TestMoonshot(Laws):
     """`litellm.completion("moonshot/…")` against Kimi."""
 
+    package = "litellm"
     command = staticmethod(program("litellm_turns.py", "moonshot/kimi-k3"))
     causes = ("cold_start", None, None, None, "tools_changed")
     efforts = (None,) * 5
@@ -32,6 +33,7 @@ class TestMoonshot(Laws):
 class TestOpenai(Laws):
     """`litellm.completion("openai/…")` with Kimi's base URL."""
 
+    package = "litellm"
     command = staticmethod(program("litellm_turns.py", "openai/kimi-k3"))
     causes = ("cold_start", None, None, None, "tools_changed")
     efforts = (None,) * 5

@@ -10,6 +10,7 @@ from tests.provider import CacheRules
 class TestChatCompletions(Laws):
     """`OpenAIChatModel` against Kimi."""
 
+    package = "pydantic-ai-slim"
     command = staticmethod(program("pydantic_turns.py", "chat"))
     rules = CacheRules(scope=("model", "reasoning_effort"))
     causes = ("cold_start", None, None, None, "effort_changed")
@@ -24,6 +25,7 @@ class TestChatCompletions(Laws):
 class TestResponses(Laws):
     """`OpenAIResponsesModel` against OpenAI."""
 
+    package = "pydantic-ai-slim"
     command = staticmethod(program("pydantic_turns.py", "responses"))
     surface = "openai"
     rules = CacheRules(scope=("model", "reasoning"), block=128, minimum=1024)

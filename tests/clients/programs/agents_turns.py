@@ -43,7 +43,8 @@ async def main(url: str, api: str) -> None:
     turns = (first, second, third)
     usages = [answer.usage for turn in turns for answer in turn.raw_responses]
     cached = [usage.input_tokens_details.cached_tokens for usage in usages]
-    print(json.dumps({"said": [turn.final_output for turn in turns], "cached": cached}))
+    sent = [usage.input_tokens for usage in usages]
+    print(json.dumps({"said": [turn.final_output for turn in turns], "cached": cached, "input": sent}))
 
 
 asyncio.run(main(*sys.argv[1:]))

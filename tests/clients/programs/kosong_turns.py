@@ -1,4 +1,5 @@
-"""An agent built on kosong: three turns, the third after the result of the first tool call was cleared in place."""
+"""An agent built on kosong: three turns, the third by a client made anew, as after an error, and after the result of the
+first tool call was cleared in place."""
 
 from __future__ import annotations
 
@@ -62,6 +63,7 @@ async def main(url: str, way: str) -> None:
     usages: list[TokenUsage | None] = []
     said = [await turn(provider, history, "FIRST, look at the parser.", usages)]
     said.append(await turn(provider, history, "SECOND, fix it.", usages))
+    provider.on_retryable_error(ConnectionError("the agent above would make its client anew"))
     history[2] = Message(role="tool", tool_call_id=history[2].tool_call_id, content="[cleared]")
     said.append(await turn(provider, history, "THIRD, sum up.", usages))
     print(json.dumps({"said": said, "cached": [one.input_cache_read if one else None for one in usages]}))

@@ -63,7 +63,8 @@ def main(url: str, api: str) -> None:
     turn(model.invoke, history, "THIRD, sum up.", turns[2])
     usages = [answer.usage_metadata or {} for one in turns for answer in one]
     cached = [usage.get("input_token_details", {}).get("cache_read") for usage in usages]
-    print(json.dumps({"said": [one[-1].text for one in turns], "cached": cached}))
+    sent = [usage.get("input_tokens") for usage in usages]
+    print(json.dumps({"said": [one[-1].text for one in turns], "cached": cached, "input": sent}))
 
 
 main(*sys.argv[1:])
