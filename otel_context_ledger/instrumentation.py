@@ -27,7 +27,7 @@ import orjson
 import wrapt
 from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type: ignore[attr-defined]
 
-from otel_context_ledger import __version__, config, line, spelling, store, surfaces, tasks, telemetry
+from otel_context_ledger import __version__, config, line, spelling, store, surfaces, tasks, telemetry, telling
 from otel_context_ledger import model as m
 from otel_context_ledger.backlog import Backlog
 from otel_context_ledger.canonical import key_of
@@ -411,6 +411,7 @@ def assemble(settings: config.Config) -> tuple[Desk, store.Store | None, Callabl
     for waiting in (backlog, file):
         if waiting is not None:
             multiprocessing.util.register_after_fork(waiting, _flush_at_worker_end)
+    telling.outlet.open(partial(_tell, desk, file, settings.agent))
     leave = partial(_leave, desk, file)
     atexit.register(leave)
     return desk, file, partial(_stop, leave, desk, file, watcher)
@@ -463,6 +464,7 @@ def _renew(desk: weakref.ref[Desk]) -> Callable[[], None]:
         if found is not None:
             with found.guard("instrument"):
                 found.ledger.renew_lock()
+                telling.outlet.renew_lock()
                 found.disown()
 
     return renew
@@ -498,14 +500,34 @@ def _leave(desk: Desk, file: store.Store | None) -> None:
 def _stop(leave: Callable[[], None], desk: Desk, file: store.Store | None, watcher: repository.Watcher | None) -> None:
     atexit.unregister(leave)
     tasks.inherit(tasks.Names())
+    telling.outlet.close()
     _close(desk, file)
     if watcher is not None:
         watcher.stop()
 
 
+def _tell(desk: Desk, file: store.Store | None, agent: str | None, told: m.Outcome, keep: bool, counted: bool) -> None:
+    """An outcome that was told in this process: its line, its event, its measurement."""
+    if keep and file is not None:
+        with desk.guard("store"):
+            _put(file, partial(line.write_outcome, told, __version__))
+    with desk.guard("telemetry"):
+        desk.backlog.put(partial(_say, desk, told, agent, counted))
+
+
+def _say(desk: Desk, told: m.Outcome, agent: str | None, counted: bool) -> None:
+    with desk.guard("telemetry"):
+        desk.telemetry.tell(told, agent, counted)
+        desk.telemetry.stand_by()
+
+
 def _keep(file: store.Store, ledger: Ledger, entry: m.Entry, draft: Draft) -> None:
+    _put(file, lambda: line.write(entry, ledger.trail(draft)))
+
+
+def _put(file: store.Store, text: Callable[[], bytes]) -> None:
     before = file.lost
-    file.put(lambda: line.write(entry, ledger.trail(draft)))
+    file.put(text)
     if file.lost > before:
         raise OverflowError("the ledger file does not keep up; a line was lost")
 

@@ -352,3 +352,21 @@ class Entry:
     repo_head: str | None = None
     service_tier: str | None = None
     system_fingerprint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What somebody said of how a task, or one attempt at it, ended: a ledger line of its own, which may come hours
+    after the calls and from another process. `word` is what follows from it alone: success, failure or unknown."""
+
+    outcome_id: str
+    told_at: float
+    task_id: str
+    attempt_id: str | None = None
+    word: str = UNKNOWN
+    success: bool | None = None
+    tests: bool | None = None
+    constraints: bool | None = None
+    accepted: bool | None = None
+    rolled_back: bool | None = None
+    reason: str | None = None

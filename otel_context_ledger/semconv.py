@@ -24,6 +24,9 @@ CONTEXT_LEDGER_OUTCOME_TESTS = "context_ledger.outcome.tests"
 CONTEXT_LEDGER_OUTCOME_CONSTRAINTS = "context_ledger.outcome.constraints"
 CONTEXT_LEDGER_OUTCOME_ACCEPTED = "context_ledger.outcome.accepted"
 CONTEXT_LEDGER_OUTCOME_ROLLED_BACK = "context_ledger.outcome.rolled_back"
+CONTEXT_LEDGER_OUTCOME_ID = "context_ledger.outcome.id"
+CONTEXT_LEDGER_OUTCOME_TOLD_AT = "context_ledger.outcome.told_at"
+CONTEXT_LEDGER_OUTCOME_REASON = "context_ledger.outcome.reason"
 CONTEXT_LEDGER_PROVIDER_SURFACE = "context_ledger.provider_surface"
 CONTEXT_LEDGER_PROVIDER = "context_ledger.provider"
 CONTEXT_LEDGER_ENDPOINT = "context_ledger.endpoint"
@@ -461,6 +464,9 @@ TYPES: dict[str, str] = {
     CONTEXT_LEDGER_OUTCOME_CONSTRAINTS: "boolean",
     CONTEXT_LEDGER_OUTCOME_ACCEPTED: "boolean",
     CONTEXT_LEDGER_OUTCOME_ROLLED_BACK: "boolean",
+    CONTEXT_LEDGER_OUTCOME_ID: "string",
+    CONTEXT_LEDGER_OUTCOME_TOLD_AT: "double",
+    CONTEXT_LEDGER_OUTCOME_REASON: "string",
     CONTEXT_LEDGER_PROVIDER_SURFACE: "string",
     CONTEXT_LEDGER_PROVIDER: "string",
     CONTEXT_LEDGER_ENDPOINT: "string",
@@ -787,7 +793,7 @@ METRICS: dict[str, Metric] = {
         METRIC_TASKS,
         "counter",
         "{task}",
-        "Tasks that ended.",
+        "Tasks that ended, as far as this process was told. A word that is told later counts as well.",
         (
             GEN_AI_PROVIDER_NAME,
             GEN_AI_REQUEST_MODEL,

@@ -130,9 +130,9 @@ def attempt(name: object) -> Scope:
     return Scope("attempt", name)
 
 
-def current() -> Names:
-    """The names that hold here: those of the program, else those that the process was started with."""
-    return _resolved(otel.get_current(), _inherited)
+def current(environ: Mapping[str, str] | None = None) -> Names:
+    """The names that hold here: those of the program, else those that the process inherited, or those of `environ`."""
+    return _resolved(otel.get_current(), _inherited if environ is None else _named_in(environ))
 
 
 def inherit(names: Names) -> None:
@@ -155,7 +155,7 @@ def child_environment(environ: Mapping[str, str] | None = None, *, session: obje
     """The environment of a child process whose calls belong to the task, attempt and session of here; with `session`,
     to a session of that name, which this one has opened. The rest is `environ`, by default that of this process."""
     base = os.environ if environ is None else environ
-    held = _resolved(otel.get_current(), _named_in(base))
+    held = current(base)
     own = named(session)
     if own and own != held.session:
         held = Names(own, held.task, held.attempt, held.session)

@@ -333,6 +333,14 @@ class Telemetry:
             own = {key: found[key] for key in _IDENTITY if key in found}
             self._emit(s.EVENT_IDENTITY_CHANGED, entry, own, where)
 
+    def tell(self, told: m.Outcome, agent: str | None, counted: bool) -> None:
+        """Emits the event of an outcome, and counts a task that ended."""
+        found = {key: typed(key, value) for key, get in OUTCOME if (value := get(told)) is not None}
+        self._log(s.EVENT_OUTCOME, told.told_at, found, otel.get_current())
+        if counted and self.counting():
+            by = {s.CONTEXT_LEDGER_TASK_OUTCOME: told.word} | ({s.GEN_AI_AGENT_NAME: agent} if agent else {})
+            self._instruments[s.METRIC_TASKS].add(1, by)
+
     def stand_by(self) -> None:
         """Makes ready to shut the three providers down side by side. Called long before the end: from Python 3.12 on no
         thread can be started there."""
@@ -380,8 +388,11 @@ class Telemetry:
         self._instruments[s.METRIC_INTERNAL_ERRORS].add(1, {s.CONTEXT_LEDGER_STAGE: stage})
 
     def _emit(self, name: str, entry: m.Entry, found: dict[str, Any], where: otel.Context) -> None:
+        self._log(name, entry.self.started_at or 0.0, found, where)
+
+    def _log(self, name: str, at: float, found: dict[str, Any], where: otel.Context) -> None:
         record = logs.LogRecord(
-            timestamp=int((entry.self.started_at or 0) * 1e9),
+            timestamp=int(at * 1e9),
             context=where,
             severity_number=logs.SeverityNumber.INFO,
             attributes=found,
@@ -432,6 +443,19 @@ _IDENTITY = (
     s.CONTEXT_LEDGER_CACHE_IDENTITY,
     s.CONTEXT_LEDGER_PROVIDER_SURFACE,
 )
+OUTCOME: tuple[tuple[str, Callable[[m.Outcome], object]], ...] = (
+    (s.CONTEXT_LEDGER_TASK_ID, lambda told: told.task_id),
+    (s.CONTEXT_LEDGER_ATTEMPT_ID, lambda told: told.attempt_id),
+    (s.CONTEXT_LEDGER_TASK_OUTCOME, lambda told: told.word),
+    (s.CONTEXT_LEDGER_OUTCOME_SUCCESS, lambda told: told.success),
+    (s.CONTEXT_LEDGER_OUTCOME_TESTS, lambda told: told.tests),
+    (s.CONTEXT_LEDGER_OUTCOME_CONSTRAINTS, lambda told: told.constraints),
+    (s.CONTEXT_LEDGER_OUTCOME_ACCEPTED, lambda told: told.accepted),
+    (s.CONTEXT_LEDGER_OUTCOME_ROLLED_BACK, lambda told: told.rolled_back),
+    (s.CONTEXT_LEDGER_OUTCOME_REASON, lambda told: told.reason),
+    (s.CONTEXT_LEDGER_OUTCOME_ID, lambda told: told.outcome_id),
+    (s.CONTEXT_LEDGER_OUTCOME_TOLD_AT, lambda told: told.told_at),
+)
 EMITTED = (
     s.METRIC_CALLS,
     s.METRIC_INPUT_TOKENS,
@@ -442,6 +466,7 @@ EMITTED = (
     s.METRIC_COST,
     s.METRIC_COST_WITHOUT_CACHE,
     s.METRIC_TIME_TO_FIRST_TOKEN,
+    s.METRIC_TASKS,
     s.METRIC_INTERNAL_ERRORS,
 )
 

@@ -122,3 +122,5 @@ ENTRY = m.Entry(
     service_tier="default",
     system_fingerprint="fp-1",
 )
+
+OUTCOME = m.Outcome("o1", 1_800_000_100.5, "task-1", "attempt-1", "failure", False, True, True, False, True, "late")

@@ -17,7 +17,7 @@ from otel_context_ledger import semconv as s
 from otel_context_ledger import telemetry
 from otel_context_ledger.telemetry import Telemetry
 from tests.conftest import Signals
-from tests.full import ENTRY, OPENING
+from tests.full import ENTRY, OPENING, OUTCOME
 
 REGISTRY = Path(__file__).parent.parent / "spec" / "registry"
 TYPES: Mapping[str, type | tuple[type, ...]] = {
@@ -205,6 +205,7 @@ def emitted(signals: Signals) -> dict[str, Any]:
     """Every name and a value of it that a full entry emits: attributes of span, event and metrics, events, metrics."""
     speaking = Telemetry("0.1.0")
     speaking.failed("begin")
+    speaking.tell(OUTCOME, "fixer", counted=True)
     span = record(signals)
     found: dict[str, Any] = dict(span.attributes)
     for event in signals.logged():
@@ -217,7 +218,7 @@ def emitted(signals: Signals) -> dict[str, Any]:
 
 def test_every_emitted_name_is_in_the_registry_with_its_type(signals: Signals) -> None:
     """Nothing leaves this process under a name or type that the registry does not state."""
-    events = {s.EVENT_ENTRY, s.EVENT_IDENTITY_CHANGED}
+    events = {s.EVENT_ENTRY, s.EVENT_IDENTITY_CHANGED, s.EVENT_OUTCOME}
     wrong = [
         (name, type(value).__name__)
         for name, value in emitted(signals).items()

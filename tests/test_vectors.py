@@ -30,9 +30,10 @@ def test_vector(kind: str, case: Mapping[str, Any]) -> None:
 
 
 def test_every_case_has_its_vector() -> None:
-    """Each CM and AC case that needs neither collector nor log import is named by a vector."""
-    found = {part for parameter in cases() for part in parameter.values[1]["name"].split() if part[:2] in ("CM", "AC")}
-    assert found >= {f"CM{n:02d}" for n in CAUSES} | {f"AC{n:02d}" for n in ACCOUNTS}
+    """Each CM, AC and AT case that needs neither collector, log import nor threads is named by a vector."""
+    named = (part for parameter in cases() for part in parameter.values[1]["name"].split())
+    wanted = {"CM": CAUSES, "AC": ACCOUNTS, "AT": TASKS}
+    assert set(named) >= {f"{kind}{number:02d}" for kind, numbers in wanted.items() for number in numbers}
 
 
 CAUSES = [
@@ -40,3 +41,4 @@ CAUSES = [
     36, 37, 38, 40, 41, 42, 44, 46, 47, 48, 49, 51, 52, 53, 54,
 ]  # fmt: skip
 ACCOUNTS = [1, 2, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 22, 23, 27, 28, 29, 30, 31, 32, 34]
+TASKS = [1, 2, 3, 4, 5, 6, 7, 8, 12]

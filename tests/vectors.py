@@ -8,12 +8,13 @@ from typing import Any
 
 import orjson
 
-from otel_context_ledger import canonical, line, surfaces
+from otel_context_ledger import accounts, canonical, line, surfaces
 from otel_context_ledger import model as m
-from otel_context_ledger.cli import show
+from otel_context_ledger.cli import show, tasks
 from otel_context_ledger.cli.calls import Call
 from otel_context_ledger.cost import Card, Prices, price
 from otel_context_ledger.ledger import Ledger
+from otel_context_ledger.outcomes import EVIDENCE, decide
 from otel_context_ledger.reuse import locator, volatility
 from otel_context_ledger.reuse.segments import Memo, Outline, cut
 from otel_context_ledger.surfaces import facts
@@ -130,6 +131,8 @@ def rounded(value: Any) -> Any:
     """Money to a millionth of a dollar."""
     if isinstance(value, float):
         return round(value, 6)
+    if isinstance(value, list):
+        return [rounded(item) for item in value]
     return {key: rounded(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
@@ -144,9 +147,8 @@ def run_lineage(given: Mapping[str, Any], want: Any) -> Any:
             ledger = Ledger(lore, "test", prices=given.get("prices"))
             ledger.restore(lines)
         surface = find(call["surface"], call.get("api", "chat"), call["body"], lore)
-        around = m.Surroundings(
-            f"e{number}", float(call["at"]), session=call.get("session"), repo_snapshot=call.get("repository")
-        )
+        named = {name: call.get(name) for name in ("session", "task", "attempt", "parent")}
+        around = m.Surroundings(f"e{number}", float(call["at"]), **named, repo_snapshot=call.get("repository"))
         draft = ledger.open(surface, "host", surface.read_request(call["body"]), around)
         open_calls.append((ledger, surface, call, draft))
         if not call.get("overlaps"):
@@ -209,6 +211,26 @@ def run_totals(given: Mapping[str, Any], want: Any) -> Any:
     return pruned(rounded(asdict(show.totals(rows))), want)
 
 
+def run_tasks(given: Mapping[str, Any], want: Any) -> Any:
+    """Calls (`times` of each) by their fields, and what was told of their tasks → what `context-ledger tasks --json`
+    says."""
+    each = (call for call in given["calls"] for _ in range(call.get("times", 1)))
+    calls = [Call({"entry_id": f"e{at}", "started_at": 10.0 * at, "call_end": "complete", **call})
+             for at, call in enumerate(each)]  # fmt: skip
+    told = [outcome(at, line_) for at, line_ in enumerate(given.get("told", []))]
+    books = accounts.settle([tasks.expense(call, LORE.failed) for call in calls], told)
+    return pruned(rounded(tasks.document(books)), want)
+
+
+def outcome(at: int, told: Mapping[str, Any]) -> m.Outcome:
+    """A telling: its task, its time, and what it says."""
+    flags = {name: told.get(name) for name in EVIDENCE}
+    return m.Outcome(
+        told.get("id", f"o{at}"), told.get("at", 1e6 + at), told["task"], told.get("attempt"), decide(flags),
+        **flags, reason=told.get("reason"),
+    )  # fmt: skip
+
+
 RUNNERS: Mapping[str, Callable[[Mapping[str, Any], Any], Any]] = {
     "canonical": run_canonical,
     "segments": run_segments,
@@ -216,4 +238,5 @@ RUNNERS: Mapping[str, Callable[[Mapping[str, Any], Any], Any]] = {
     "surfaces": run_surfaces,
     "lineage": run_lineage,
     "totals": run_totals,
+    "tasks": run_tasks,
 }

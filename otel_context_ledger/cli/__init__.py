@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from otel_context_ledger import __version__, config
-from otel_context_ledger.cli import diff, doctor, explain, show, verify
+from otel_context_ledger.cli import diff, doctor, explain, outcome, show, tasks, verify
 from otel_context_ledger.cli.calls import Unusable
 from otel_context_ledger.cli.printing import Answer, write
 
@@ -62,6 +62,9 @@ def parser() -> argparse.ArgumentParser:
     comparing = _command(commands, "diff", "two calls, segment by segment", diff.answer)
     comparing.add_argument("a", metavar="A", help=ONE_CALL)
     comparing.add_argument("b", metavar="B", help=ONE_CALL)
+    counting = _command(commands, "tasks", "what each task cost, how it ended, and what a success costs", tasks.answer)
+    counting.add_argument("--task", metavar="T", help="only the task with this id, or those that begin so")
+    _telling(_command(commands, "outcome", "say how a task ended, now or hours later", outcome.answer))
     _command(commands, "verify", "whether the ledger file is whole and consistent", verify.answer)
     _command(commands, "doctor", "whether the ledger is active and set up right here", doctor.answer)
     return whole
@@ -81,6 +84,20 @@ def _command(commands: Commands, name: str, brief: str, answer: Command) -> argp
     own.add_argument("--json", action="store_true", help="print one JSON document")
     own.set_defaults(answer=answer)
     return own
+
+
+def _telling(own: argparse.ArgumentParser) -> None:
+    own.add_argument("task", metavar="TASK", help="the task, as the program named it")
+    own.add_argument("--attempt", metavar="A", help="only of this attempt; without it, of the whole task")
+    own.add_argument("--reason", metavar="TEXT", help="why, in your words; it is kept as it is")
+    own.add_argument("--id", metavar="ID", help="the same id again is the same outcome, however often it is delivered")
+    for name, (yes, no) in outcome.OPTIONS.items():
+        either = own.add_mutually_exclusive_group()
+        for option, value in ((yes, True), (no, False)):
+            if option:
+                either.add_argument(option, dest=name, action="store_const", const=value, default=None)
+    own.add_argument("--tests", choices=("passed", "failed"), help="whether the tests passed")
+    own.add_argument("--constraints", choices=("kept", "violated"), help="whether the declared constraints were kept")
 
 
 def _positive(raw: str) -> int:

@@ -16,6 +16,7 @@ from pathlib import Path
 from otel_context_ledger import store
 from otel_context_ledger.cli.printing import plural
 from otel_context_ledger.config import Config
+from otel_context_ledger.line import KIND, OUTCOME
 from otel_context_ledger.semconv import ENTRY_FIELDS
 
 DEFAULT_FILE = Path("ledger.jsonl")
@@ -91,8 +92,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """The calls of a ledger file in the order in which they ended, its files, and the places of lines that are none:
-    cut off at the end of a file, no JSON object, or somebody else's."""
+    """The calls of a ledger file in the order in which they ended, its files, and its other lines: `outcomes`, how many
+    are of kinds that this version does not know, and the places of those that are none of ours: cut off at the end of a
+    file, no JSON object, or somebody else's."""
 
     path: Path
     calls: tuple[Call, ...]
@@ -100,6 +102,8 @@ class Book:
     torn: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
     foreign: tuple[str, ...] = ()
+    outcomes: tuple[Call, ...] = ()
+    other_kinds: int = 0
 
     @property
     def strange(self) -> int:
@@ -141,15 +145,34 @@ def read(path: Path) -> Book:
         raise Unusable(f"There is no ledger file {path}; name one with --file or CONTEXT_LEDGER_FILE.") from None
     except OSError as error:
         raise Unusable(f"{path} cannot be read: {error.strerror or type(error).__name__}.") from None
-    found = [(line, Call(line.entry or {}, _place(line))) for line in lines]
+    found = [Call(line.entry or {}, _place(line)) for line in lines]
+    sorts = [_sort(line, call) for line, call in zip(lines, found, strict=True)]
+    of_sort = {name: tuple(call for call, sort in zip(found, sorts, strict=True) if sort == name) for name in SORTS}
     return Book(
         path,
-        tuple(call for line, call in found if line.entry is not None and call.text("entry_id")),
+        of_sort["call"],
         tuple(dict.fromkeys(line.file for line in lines)),
-        tuple(call.place for line, call in found if line.entry is None and line.unended),
-        tuple(call.place for line, call in found if line.entry is None and not line.unended),
-        tuple(call.place for line, call in found if line.entry is not None and not call.text("entry_id")),
+        torn=tuple(call.place for call in of_sort["torn"]),
+        unreadable=tuple(call.place for call in of_sort["unreadable"]),
+        foreign=tuple(call.place for call in of_sort["foreign"]),
+        outcomes=of_sort["outcome"],
+        other_kinds=len(of_sort["other"]),
     )
+
+
+SORTS = ("call", "outcome", "other", "foreign", "unreadable", "torn")
+
+
+def _sort(line: store.Line, call: Call) -> str:
+    """What a line is: a call has an id, and any other line of ours a kind."""
+    if line.entry is None:
+        return "torn" if line.unended else "unreadable"
+    if call.text("entry_id"):
+        return "call"
+    kind = line.entry.get(KIND)
+    if not isinstance(kind, str):
+        return "foreign"
+    return "outcome" if kind == OUTCOME else "other"
 
 
 def find(book: Book, wanted: str) -> Call:

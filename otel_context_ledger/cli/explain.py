@@ -9,6 +9,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 
 from otel_context_ledger.cli import calls as c
+from otel_context_ledger.cli import outcome as o
 from otel_context_ledger.cli import reasons
 from otel_context_ledger.cli.calls import Book, Call
 from otel_context_ledger.cli.printing import UNKNOWN, Answer, Labels, Lines, count, moment, money, plural, share, span
@@ -56,6 +57,16 @@ def _title(call: Call) -> str:
     shown = f"{model} (served: {served})" if served and served != model else model
     session = call.text("session_id") or UNKNOWN
     return f"call {call.entry_id}: {moment(call.number('started_at'))}, {shown} on {where}, session {session}"
+
+
+def _task(call: Call, book: Book) -> Iterator[str]:
+    task, attempt = call.text("task_id"), call.text("attempt_id")
+    if task is None:
+        return
+    said = o.standing(book, task)
+    told = f"told {moment(said.told_at)}" if said.told_at is not None else "nobody told"
+    words = o.spelled(said.evidence, said.reason)
+    yield f"{task}{f', attempt {attempt}' if attempt else ''}; outcome {said.word}{words}, {told}."
 
 
 def _sent(call: Call, book: Book) -> Iterator[str]:
@@ -281,8 +292,8 @@ def _listed(words: Sequence[str]) -> str:
 
 Tell = Callable[[Call, Book], Iterator[str]]
 LABELS: tuple[tuple[str, Tell], ...] = (
-    ("sent", _sent), ("answered", _answered), ("reused", _reused), ("reusable", _reusable), ("compared", _compared),
-    ("changed", _changed), ("broke", _broke), ("cause", _cause), ("also", _secondary), ("evidence", _evidence),
-    ("provider", _provider), ("cost", _cost), ("to do", _remedy), ("correctness", _correctness), ("advice", _advice),
-    ("record", _flaws),
+    ("task", _task), ("sent", _sent), ("answered", _answered), ("reused", _reused), ("reusable", _reusable),
+    ("compared", _compared), ("changed", _changed), ("broke", _broke), ("cause", _cause), ("also", _secondary),
+    ("evidence", _evidence), ("provider", _provider), ("cost", _cost), ("to do", _remedy),
+    ("correctness", _correctness), ("advice", _advice), ("record", _flaws),
 )  # fmt: skip

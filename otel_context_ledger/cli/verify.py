@@ -17,6 +17,7 @@ from otel_context_ledger.cli.calls import MISSING, Book, Call
 from otel_context_ledger.cli.printing import Answer, Lines, plural, styled
 from otel_context_ledger.config import Config
 from otel_context_ledger.model import MAX_TRAIL
+from otel_context_ledger.outcomes import EVIDENCE, decide
 
 # A line is written after its call ended, and clocks of several processes may be that far apart.
 SLACK_SECONDS = 5.0
@@ -63,7 +64,7 @@ def answer(arguments: Namespace, settings: Config) -> Answer:
     """Everything that is wrong with the ledger file. Raises `Unusable`."""
     book = c.opened(arguments, settings)
     ledger = Ledger.of(book)
-    found = [*_lines(book), *_duplicates(book)]
+    found = [*_lines(book), *_duplicates(book), *_outcomes(book)]
     proofs: Counter[str] = Counter()
     for call in book.calls:
         found += [Finding(call.place, call.entry_id, problem) for rule in RULES for problem in rule(call, ledger)]
@@ -74,6 +75,8 @@ def answer(arguments: Namespace, settings: Config) -> Answer:
     document = {
         "files": list(map(str, book.files)),
         "calls": len(book.calls),
+        "outcomes": len(book.outcomes),
+        "other_kinds": book.other_kinds,
         "findings": [asdict(item) for item in found],
         "prefixes": dict(proofs),
         "other_versions": others,
@@ -91,6 +94,10 @@ def _summary(book: Book, found: int, proofs: Mapping[str, int], others: int) -> 
     verdict = plural(found, "finding") if found else "nothing wrong"
     yield f"{plural(len(book.calls), 'call')} in {plural(len(book.files), 'file')}: {verdict}."
     yield from (f"{text}: {plural(proofs[proof], 'call')}" for proof, text in PROOFS.items() if proofs.get(proof))
+    if book.outcomes:
+        yield f"outcomes of tasks: {plural(len(book.outcomes), 'line')}"
+    if book.other_kinds:
+        yield f"of a kind that this version does not know, and skipped: {plural(book.other_kinds, 'line')}"
     if others:
         yield f"fields not checked, because another version wrote the line: {plural(others, 'call')}"
 
@@ -107,6 +114,17 @@ def _duplicates(book: Book) -> Iterator[Finding]:
         if call.entry_id in first:
             yield Finding(call.place, call.entry_id, f"its entry_id is that of {first[call.entry_id]}")
         first.setdefault(call.entry_id, call.place)
+
+
+def _outcomes(book: Book) -> Iterator[Finding]:
+    """A telling names its task, and its word follows from what it says."""
+    for told in book.outcomes:
+        evidence = {name: told.flag(name) for name in EVIDENCE}
+        word, follows = told.text("task_outcome"), decide(evidence)
+        if not told.text("task_id"):
+            yield Finding(told.place, None, "an outcome that names no task")
+        elif told.text("ledger_version") == __version__ and word != follows:
+            yield Finding(told.place, None, f"task_outcome is {word}, but what it says gives {follows}")
 
 
 def fields(call: Call, ledger: Ledger) -> Iterator[str]:

@@ -55,10 +55,11 @@ class Forms:
 
 @dataclass(frozen=True, slots=True)
 class Lore:
-    """Every surface's facts, and the fixed forms of compaction."""
+    """Every surface's facts, the fixed forms of compaction, and the finish reasons of answers that are no success."""
 
     surfaces: Mapping[str, Facts]
     forms: Forms
+    failed: frozenset[str] = frozenset()
 
     def of(self, surface: str) -> Facts:
         """The facts of a surface; an unknown one has none."""
@@ -80,7 +81,8 @@ def load(overrides: Table | None = None) -> Lore:
         name: _facts(name, table, _table(given.pop(name, {}), name)) for name, table in shipped["surface"].items()
     }
     surfaces |= {name: _facts(name, {}, _table(table, name)) for name, table in given.items()}
-    return Lore(surfaces, Forms(**{key: tuple(texts) for key, texts in shipped["compaction"].items()}))
+    forms = Forms(**{key: tuple(texts) for key, texts in shipped["compaction"].items()})
+    return Lore(surfaces, forms, frozenset(shipped["endings"]["failed"]))
 
 
 def _table(value: object, name: str) -> Table:

@@ -1,5 +1,5 @@
-"""An agent built on kosong: three turns, the third by a client made anew, as after an error, and after the result of the
-first tool call was cleared in place."""
+"""An agent built on kosong: three turns, the third by a client made anew, as after an error, and after the result of
+the first tool call was cleared in place."""
 
 from __future__ import annotations
 
