@@ -18,6 +18,7 @@ class Behaviour:
     """The treatment of one request; the default is a good answer.
 
     status        HTTP status; from 400 on, an error body of the dialect
+    says          the message of that error
     drop_after    close the connection after this many events (of a plain answer: half way through the body)
     report        what the answer says about usage; `uncached` leaves the cache fields out
     null_choices  the content list of the answer is null
@@ -30,6 +31,7 @@ class Behaviour:
     """
 
     status: int = 200
+    says: str | None = None
     drop_after: int | None = None
     report: Report = "full"
     null_choices: bool = False

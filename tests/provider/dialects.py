@@ -16,7 +16,7 @@ class Api:
 
     whole: Callable[[Reply], JSON]
     events: Callable[[Reply], list[bytes]]
-    error: Callable[[int], JSON]
+    error: Callable[[int, str | None], JSON]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +28,14 @@ class Route:
 _KINDS = {400: "invalid_request_error", 404: "not_found_error", 429: "rate_limit_error"}
 
 
-def _openai_error(status: int) -> JSON:
+def _openai_error(status: int, says: str | None = None) -> JSON:
     kind = _KINDS.get(status, "server_error")
-    return {"error": {"message": f"scripted {status}", "type": kind, "param": None, "code": None}}
+    return {"error": {"message": says or f"scripted {status}", "type": kind, "param": None, "code": None}}
 
 
-def _anthropic_error(status: int) -> JSON:
-    return {"type": "error", "error": {"type": _KINDS.get(status, "api_error"), "message": f"scripted {status}"}}
+def _anthropic_error(status: int, says: str | None = None) -> JSON:
+    message = says or f"scripted {status}"
+    return {"type": "error", "error": {"type": _KINDS.get(status, "api_error"), "message": message}}
 
 
 CHAT = Api(chat.whole, chat.events, _openai_error)

@@ -128,7 +128,7 @@ class _Exchange(BaseHTTPRequestHandler):
         status = 404 if route is None else behaviour.status if received.json else 400
         if route is None or status >= 400:
             self.server.requests.append(received)
-            error = (route.api if route else dialects.CHAT).error(status)
+            error = (route.api if route else dialects.CHAT).error(status, behaviour.says)
             self._send(status, json.dumps(error).encode(), behaviour)
             return
         self._answer(route, self.server.reply(route, received, behaviour))
