@@ -119,7 +119,9 @@ class Ledger:
                 request, outline, surface.name, around.repo_snapshot, self._policies, self._lineage.memo
             )
             alive = None if rules.lifetime is None else around.now - rules.lifetime
-            link = self._lineage.link(names, outline, identity, request, Arrival(f"s-{around.entry_id}", alive))
+            link = self._lineage.link(
+                names, outline, identity, request, Arrival(f"s-{around.entry_id}", endpoint, alive)
+            )
             found = None if link.head else self._resumed(names, outline)
             if found and link.source == "lineage":
                 link = changed(link, session=found.trace.session)

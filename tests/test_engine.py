@@ -292,6 +292,21 @@ def test_interleaved_sessions_do_not_blame_each_other(engine: Running, agent: Ag
         assert [(e["reusable_tokens"], e["cached_tokens"]) for e in own[1:]] == [(size, size) for size in sizes]
 
 
+def test_two_sessions_with_one_header_evict_each_other(engine: Running, agent: Agent, ledger: Ledger) -> None:
+    """Two agents with the same tools and rules, call by call in turn, on one slot: each overwrites the other's
+    conversation and reads only what the two share. That is said, with what came in between, and is no granularity."""
+    other = Agent(engine, agent.mark)
+    other.messages[0]["content"] = "The credit notes do not match their invoices. Say why, and change nothing."
+    for _ in range(5):
+        agent.work(1)
+        other.work(1)
+    entries = ledger.flat()
+    assert len({entry["session_id"] for entry in entries}) == 2
+    told = [(entry["miss_cause"], entry["miss_detail"], entry["miss_evidence"][:2]) for entry in entries]
+    assert [cause for cause, _, _ in told[:2]] == ["cold_start"] * 2
+    assert told[2:] == [("provider_unexplained", ["evicted"], ["prefix_intact", "call_between"])] * 8
+
+
 def test_a_second_session_starts_with_the_shared_header(engine: Running, agent: Agent, ledger: Ledger) -> None:
     """The first call of a session whose tools and rules another session sent already is predicted to find them."""
     agent.work(3)

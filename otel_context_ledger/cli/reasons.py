@@ -175,6 +175,10 @@ DETAILED: dict[tuple[str, str], Reason] = {
         "A fork inherited the history but has another system text, so nothing of the parent could be reused.",
         "Give the fork the parent's system text and tools, and put its role into its first message.",
     ),
+    ("provider_unexplained", "evicted"): Reason(
+        "What was read is what this prompt shares with another call in between, as if that one had taken its place.",
+        "Give the server room for more conversations (llama.cpp: more slots, --cache-ram), or send them one by one.",
+    ),
     ("provider_unexplained", "hit_plateau"): Reason(
         "Nothing changed, and the hit stays at the same count call after call.",
         "Look at what stands at that many tokens: the provider may render it anew at each call.",
@@ -191,6 +195,7 @@ EVIDENCE = {
     "previous_response_unknown": "it names a response that is not in the ledger",
     "locator": "digests of prefixes",
     "requested_unchanged": "the same model was asked for",
+    "call_between": "another call went to the same place in between",
     "usage_missing": "the answer came without usage",
 }
 CHANGES = {

@@ -23,6 +23,10 @@ SIGNIFICANT_SHARE = 0.05
 # A miss near the documented minimum is put down to it until a prompt of that size was seen to hit (case CM29).
 NEAR_MINIMUM = 2
 PLATEAU = 3
+# The largest block that a provider is known to count in (Kimi Code): a larger loss at the end of a prompt is no rest.
+LARGEST_BLOCK = 256
+# A prompt's header is told from its whole count alone, by the weight of its text: an eighth of it may be wrong.
+SHARED_ERROR = 8
 # Causes that say that nothing was there to be lost.
 _HARMLESS = frozenset({"not_reported", "cold_start", "below_minimum", "granularity"})
 
@@ -398,7 +402,9 @@ def _slack(case: Case) -> int:
 
 def _intact(case: Case, head: Head) -> Cause:
     """Why an unchanged prefix was not reused."""
-    checks: tuple[Callable[[Case, Head], Cause | None], ...] = (_short, _markers, _lag, _near_minimum, _granularity)
+    checks: tuple[Callable[[Case, Head], Cause | None], ...] = (
+        _short, _markers, _lag, _near_minimum, _evicted, _granularity,
+    )  # fmt: skip
     found = next((cause for check in checks if (cause := check(case, head))), None)
     if found is not None:
         return found
@@ -464,10 +470,26 @@ def _markers(case: Case, head: Head) -> Cause | None:
     return Cause("cache_breakpoint_missing", ("messages",), where, ("local_diff", f"markers={sum(marks.values())}"))
 
 
+def _evicted(case: Case, head: Head) -> Cause | None:
+    """What was read is what this prompt shares with another call that went to the same place in between: the server
+    seems to have had room for one of the two."""
+    other, outline = case.link.between, case.outline
+    if other is None or not case.cached or case.link.relation not in ("extends", "repeats"):
+        return None
+    beside = replace(case.link, head=other, shared=_shared(other, outline), relation="rewinds")
+    tokens = interpolate(head.anchors, differences.shared_bytes(beside, other, outline), head.outline)
+    if not tokens or abs(case.cached - tokens) > max(_slack(case), tokens // SHARED_ERROR):
+        return None
+    seen = ("prefix_intact", "call_between", f"shared_with_it={tokens}")
+    return Cause("provider_unexplained", ("evicted",), evidence=seen, confidence="inferred")
+
+
 def _granularity(case: Case, head: Head) -> Cause | None:
-    """A provider that keeps state at checkpoints reuses less than the common prefix where no earlier prompt ended."""
+    """A provider that keeps state at checkpoints reuses less than the common prefix where no earlier prompt ended, and
+    one that counts in blocks nobody documented leaves out a part of the last one."""
     inside = case.link.relation == "rewinds"
-    if not inside and not (case.cached and not significant(case)):
+    grain = max(LARGEST_BLOCK, int(SIGNIFICANT_SHARE * (case.expected or 0)))
+    if not inside and not (case.cached and case.shortfall <= grain):
         return None
     where = Position("message", case.link.shared + case.outline.offset, kind="rewound") if inside else None
     lost = max(case.shortfall, _below_estimate(case)) if inside else case.shortfall

@@ -21,6 +21,7 @@ MAX_HEADS = 64
 MAX_CANDIDATES = 16
 MAX_ANCHORS = 64
 MAX_PLACES = 64
+MAX_SCOPES = 64
 # Without the program's word, another model with another header continues a session only on this much shared history.
 LOOSE_OVERLAP = 8
 HEAD_OVERHEAD = 4096
@@ -81,7 +82,8 @@ class Link:
     """A request's place: its session and how that was found, the comparable head, how many leading messages they share,
     and the relation (first, repeats, extends, rewrites, rewinds, continues on the server, departs). The head's last
     `tail` messages stand in the request from its message `tail_at` on. Of a request that continues nothing, `beside` is
-    the last head of the session that was named for it, and `sibling` the last one anywhere with the same header."""
+    the last head of the session that was named for it, and `sibling` the last one anywhere with the same header.
+    `between` is another call that went to the same place after the head, the last one."""
 
     session: str
     source: str
@@ -93,6 +95,7 @@ class Link:
     parent: str | None = None
     sibling: Head | None = None
     beside: Head | None = None
+    between: Head | None = None
     concurrent: bool = False
     lost_track: bool = False
 
@@ -100,10 +103,12 @@ class Link:
 @quick
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What comes with a request from outside: the id that its session gets if it is a new one, and the time before
-    which a prefix must not have been used last if the provider is to hold it still; `None` is unknown."""
+    """What comes with a request from outside: the id that its session gets if it is a new one, the endpoint that it
+    goes to, and the time before which a prefix must not have been used last if the provider is to hold it still; `None`
+    is unknown."""
 
     session: str
+    endpoint: str = ""
     alive_since: float | None = None
 
 
@@ -132,6 +137,7 @@ class Lineage:
         self._openings: dict[bytes, dict[str, None]] = {}
         self._tails: dict[bytes, dict[str, None]] = {}
         self._roots: OrderedDict[bytes, str] = OrderedDict()
+        self._latest: OrderedDict[object, tuple[str, str]] = OrderedDict()
         self._bytes = 0
         self.memo = Memo()
 
@@ -168,7 +174,8 @@ class Lineage:
         session = name if names else match.head.session
         return Link(
             session, source, match.relation, match.head, match.shared, match.tail, match.tail_at,
-            self._parent(session, match.head), concurrent=match.head.closed is None,
+            self._parent(session, match.head), between=self._between(match.head, identity, arrival.endpoint),
+            concurrent=match.head.closed is None,
         )  # fmt: skip
 
     def put(self, head: Head, replaces: Head | None) -> None:
@@ -179,6 +186,7 @@ class Lineage:
             self._forget(session, replaces)
         session.heads.append(head)
         self._index(head)
+        self._note(head)
         self._bytes += weight(head)
         while len(session.heads) > MAX_HEADS:
             self._forget(session, session.heads[0])
@@ -266,6 +274,21 @@ class Lineage:
 
     def _by_response(self, response: str | None) -> Head | None:
         return next((h for h in self.heads() if h.response_id == response), None) if response else None
+
+    def _note(self, head: Head) -> None:
+        """Remembers a head as the latest call of its place, by name alone: it must not outlive its session."""
+        self._latest[head.scope] = (head.session, head.entry_id)
+        self._latest.move_to_end(head.scope)
+        while len(self._latest) > MAX_SCOPES:
+            self._latest.popitem(last=False)
+
+    def _between(self, head: Head, identity: Identity, endpoint: str) -> Head | None:
+        """The latest call of a place, if it is another one than `head` and came after it."""
+        scope = identity.parts["provider_surface"], identity.parts["model"], endpoint
+        name, entry = self._latest.get(scope, ("", ""))
+        session = self._sessions.get(name) if entry != head.entry_id else None
+        found = next((h for h in reversed(session.heads) if h.entry_id == entry), None) if session else None
+        return found if found is not None and found.opened >= head.opened else None
 
     def _parent(self, session: str, head: Head) -> str | None:
         return head.session if head.session != session else None

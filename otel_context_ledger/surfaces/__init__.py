@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from otel_context_ledger.model import UNKNOWN, Json, Request, Response
 from otel_context_ledger.surfaces import (
@@ -128,7 +129,8 @@ def _serves(facts: Facts, host: str, path: str) -> bool:
 
 def _matches(place: str, host: str, path: str) -> bool:
     wanted, _, prefix = place.partition("/")
-    return (host == wanted or host.endswith("." + wanted)) and path.lstrip("/").startswith(prefix)
+    named = host == wanted or host.endswith("." + wanted) or fnmatchcase(host, wanted)
+    return named and path.lstrip("/").startswith(prefix)
 
 
 def make(name: str, api: str, lore: Lore) -> Surface:

@@ -95,6 +95,7 @@ def read_response(body: Json, usage: Table = USAGE) -> Response:
         finish_reasons=(reason,) if reason else (),
         tool_calls=sum(mapping(b).get("type") == "tool_use" for b in content) if isinstance(content, list) else None,
         service_tier=text(mapping(body.get("usage")).get("service_tier")),
+        route=text(body.get("provider")),
         verdict=verdict,
         verdict_tokens=missed,
     )
@@ -144,7 +145,7 @@ def fold(events: Iterable[Json]) -> Json:
     content: list[object] = []
     for event in map(mapping, events):
         for source in (mapping(event.get("message")), mapping(event.get("delta")), event):
-            body.update(present(source, ("id", "model", "stop_reason", "diagnostics")))
+            body.update(present(source, ("id", "model", "stop_reason", "diagnostics", "provider")))
             usage.update({k: v for k, v in mapping(source.get("usage")).items() if v is not None})
         if event.get("message"):
             for provisional in ("output_tokens", "output_tokens_details"):

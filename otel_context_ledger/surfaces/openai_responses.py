@@ -85,6 +85,7 @@ def read_response(body: Json, usage: Table = USAGE) -> Response:
         finish_reasons=(status,) if status and not running else (),
         tool_calls=calls,
         service_tier=text(body.get("service_tier")),
+        route=text(body.get("provider")),
         verdict=_verdict(told),
         verdict_tokens=count(told.get("cache_missed_tokens")),
         verdict_reusable=count(told.get("comparison_reusable_tokens")),
