@@ -75,10 +75,10 @@ def read(usage: object, table: Table, source: str = "response") -> Usage:
     """A provider's usage object in exclusive classes; anything that is no object is `missing`."""
     if not isinstance(usage, Mapping):
         return Usage() if usage is None else Usage(flags=("usage_unreadable",))
-    table = _narrowed(table, _shape(usage))
+    apart_counted, table = bool(table.tool_input), _narrowed(table, _shape(usage))
     flags = [*_conflicts(usage, table), *_impossible(usage, table), *_unparsed(usage, table)]
     counts, torn = _counts(usage, table)
-    counts, apart = _with_extras(counts, _first(usage, table.tool_input) or 0) if table.tool_input else (counts, [])
+    counts, apart = _with_extras(counts, _first(usage, table.tool_input) or 0) if apart_counted else (counts, [])
     base = Usage(
         output=counts.output,
         reasoning=counts.reasoning,
