@@ -133,7 +133,8 @@ class ContextLedgerInstrumentor(BaseInstrumentor):  # type: ignore[misc,unused-i
         invocation = self._begin(instance, args, kwargs)
         if invocation is None:
             return wrapped(*args, **kwargs)
-        args, kwargs = _with_question(args, kwargs, invocation)
+        with invocation.guard("begin"):
+            args, kwargs = _with_question(args, kwargs, invocation)
         with invocation.watching():
             result = wrapped(*args, **self._with_shell(args, kwargs, invocation))
         self._deliver(invocation, result, kwargs)
@@ -146,7 +147,8 @@ class ContextLedgerInstrumentor(BaseInstrumentor):  # type: ignore[misc,unused-i
         if invocation is None:
             return await wrapped(*args, **kwargs)
         invocation.asynchronous()
-        args, kwargs = _with_question(args, kwargs, invocation)
+        with invocation.guard("begin"):
+            args, kwargs = _with_question(args, kwargs, invocation)
         with invocation.watching():
             result = await wrapped(*args, **self._with_shell(args, kwargs, invocation))
         self._deliver(invocation, result, kwargs)
@@ -254,19 +256,17 @@ def _with_question(
     it asked. The program's own objects stay as they are."""
     if not invocation.asks:
         return args, kwargs
-    with invocation.guard("begin"):
-        options = args[1] if len(args) > 1 else kwargs["options"]
-        extra, question = mapping(pick(options, "extra_json")), invocation.question(_sent(options))
-        if question is None:
-            return args, kwargs
-        changed = copy.copy(options)
-        if extra.keys() & question.keys():
-            changed.extra_json = {**extra, **question}
-        else:
-            changed.json_data = {**options.json_data, **question}
-        invocation.asked()
-        return ((args[0], changed, *args[2:]), kwargs) if len(args) > 1 else (args, {**kwargs, "options": changed})
-    return args, kwargs
+    options = args[1] if len(args) > 1 else kwargs["options"]
+    extra, question = mapping(pick(options, "extra_json")), invocation.question(_sent(options))
+    if question is None:
+        return args, kwargs
+    changed = copy.copy(options)
+    if extra.keys() & question.keys():
+        changed.extra_json = {**extra, **question}
+    else:
+        changed.json_data = {**options.json_data, **question}
+    invocation.asked()
+    return ((args[0], changed, *args[2:]), kwargs) if len(args) > 1 else (args, {**kwargs, "options": changed})
 
 
 def is_raw(options: Any) -> bool:

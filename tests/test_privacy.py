@@ -91,7 +91,7 @@ def digests(left: Left) -> dict[str, set[str]]:
 
 FIELDS = {
     "policy_hash", "policy_wire_hash", "tool_schema_hash", "tool_wire_hash", "context_identity", "cache_identity",
-    "prefix_locator", "repo_snapshot", "session_id", "parent_session_id", "segments",
+    "prefix_locator", "repo_snapshot", "session_id", "parent_session_id", "fork_of", "segments",
 }  # fmt: skip
 
 
