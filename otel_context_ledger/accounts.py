@@ -56,6 +56,7 @@ class Sums:
     dollars: float | None = None
     priced: int = 0
     unpriced: int = 0
+    unpriced_failed: int = 0
     quota: int = 0
 
     @property
@@ -195,6 +196,7 @@ def total(calls: Sequence[Expense]) -> Sums:
         sum(dollars) if dollars else None,
         priced=len(dollars),
         unpriced=len(paid) - len(dollars),
+        unpriced_failed=sum(call.error is not None and call.dollars is None and not call.quota for call in calls),
         quota=len(calls) - len(paid),
     )
 

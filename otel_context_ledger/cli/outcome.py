@@ -23,7 +23,7 @@ OPTIONS = {
     "rolled_back": ("--rolled-back", ""),
 }  # fmt: skip
 WORDS = {
-    "success": ("a success", "no success"), "tests": ("tests passed", "tests failed"),
+    "tests": ("tests passed", "tests failed"),
     "constraints": ("constraints kept", "constraints violated"), "accepted": ("accepted", "not accepted"),
     "rolled_back": ("rolled back", "not rolled back"),
 }  # fmt: skip
@@ -43,7 +43,7 @@ def answer(arguments: Namespace, settings: Config) -> Answer:
         raise c.Unusable(f"{path} cannot be written.")
     telling.outlet.tell(told, keep=False)
     calls = [call for call in book.calls if call.text("task_id") == told.task_id]
-    earlier = join([one for one in of(book) if one.task_id == told.task_id])[0]
+    earlier = standing(book, told.task_id)
     document = {"outcome": asdict(told), "file": str(path), "calls": len(calls), "earlier": earlier.word}
     return Answer(document, [Lines(list(_lines(told, path.name, calls, earlier)))])
 
@@ -69,8 +69,9 @@ def told_of(told: Outcome) -> dict[str, bool]:
 
 
 def spelled(evidence: Mapping[str, bool], reason: str | None) -> str:
-    """Evidence and reason in words, in brackets; nothing where there are none."""
-    words = [WORDS[name][not value] for name, value in evidence.items()]
+    """Evidence and reason in words, in brackets; nothing where there are none. The teller's own word is the outcome's
+    already."""
+    words = [WORDS[name][not value] for name, value in evidence.items() if name in WORDS]
     words += [reason] if reason else []
     return f" ({', '.join(words)})" if words else ""
 

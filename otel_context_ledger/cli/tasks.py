@@ -152,6 +152,7 @@ def _figures(sums: Sums) -> dict[str, object]:
         "output_unknown": sums.output_unknown,
         "cost": sums.dollars,
         "cost_unknown": sums.unpriced,
+        "cost_unknown_failed": sums.unpriced_failed,
         "partial": sums.partial,
         "quota_calls": sums.quota,
     }
@@ -227,13 +228,15 @@ def _findings(books: Books) -> Iterator[str]:
     rate = f" ({100 * result.rate:.0f} %)" if result.rate is not None else ""
     yield f"successful: {result.success} of {plural(decided, 'task')} with an outcome{rate}{left}"
     yield f"cost per successful task: {per_success(result)}, failed attempts and failed tasks counted in"
-    spent, sessions = books.sums.dollars, len(books.sessions)
-    if spent is not None and sessions:
-        yield f"cost per session: {money(spent / sessions)} over {plural(sessions, 'session')}; it hides what failed"
-    if result.tokens_per_success is not None and sums.quota:
+    paid = [one.own.dollars for one in books.sessions if one.own.dollars is not None]
+    if paid:
+        each = money(sum(paid) / len(paid))
+        yield f"cost per session: {each} over {plural(len(paid), 'session')} with a known cost; it hides what failed"
+    if result.tokens_per_success is not None and result.spent.quota:
         yield f"tokens per successful task: {result.tokens_per_success:,.0f} input and output"
     if sums.partial:
-        yield f"partial: the cost of {plural(sums.unpriced, 'call')} is unknown, which is not zero"
+        of_them = f" ({sums.unpriced_failed:,} of them failed)" if sums.unpriced_failed else ""
+        yield f"partial: the cost of {plural(sums.unpriced, 'call')} is unknown{of_them}, which is not zero"
     if books.unattributed:
         yield f"{UNATTRIBUTED}: {plural(books.unattributed.sums.calls, 'call')} for which no task was named"
     if books.untried:
