@@ -480,7 +480,9 @@ def _load_prices() -> None:
 
 
 def _close(desk: Desk, file: store.Store | None) -> None:
-    """Streams still open end their entries, then signals and file get what waits."""
+    """Streams still open end their entries, then signals and file get what waits. Outcomes that are told later still,
+    by the program's own exit hooks, go to the file without us."""
+    telling.outlet.close()
     with desk.guard("exit"):
         desk.abandon()
     for waiting in (desk.backlog, file):
@@ -500,7 +502,6 @@ def _leave(desk: Desk, file: store.Store | None) -> None:
 def _stop(leave: Callable[[], None], desk: Desk, file: store.Store | None, watcher: repository.Watcher | None) -> None:
     atexit.unregister(leave)
     tasks.inherit(tasks.Names())
-    telling.outlet.close()
     _close(desk, file)
     if watcher is not None:
         watcher.stop()

@@ -9,8 +9,8 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -102,7 +102,7 @@ class Scope:
 
     def __call__(self, function: Function) -> Function:
         """The function with this name around each of its calls: plain, async, generator or async generator."""
-        return _around(function, lambda: Scope(self._kind, self._name, self._parent))
+        return around(function, lambda: Scope(self._kind, self._name, self._parent))
 
     def _frame(self, outer: _Frame | None, held: Names) -> _Frame:
         if self._kind == "attempt":
@@ -148,7 +148,7 @@ def carry(function: Function) -> Function:
     `contextvars.copy_context().run`, which bring the whole context.
     """
     names = current()
-    return _around(function, lambda: _holding_all(names))
+    return around(function, lambda: _holding_all(names))
 
 
 def child_environment(environ: Mapping[str, str] | None = None, *, session: object = None) -> dict[str, str]:
@@ -207,81 +207,84 @@ def _holding_all(names: Names) -> AbstractContextManager[object]:
 Open = Callable[[], AbstractContextManager[object]]
 
 
-def _around(function: Function, scope: Open) -> Function:
-    """The function, of whatever kind it is, with a scope around everything that it runs."""
-    kinds: tuple[tuple[Callable[[object], bool], Callable[[Any, Open], Any]], ...] = (
+def around(function: Function, scope: Open = nullcontext, whole: Open = nullcontext) -> Function:
+    """The function, of whatever kind it is, with `scope` around everything that it runs, and `whole` around each of its
+    calls: of a generator the first is left while its consumer runs, the second holds from first step to last."""
+    kinds: tuple[tuple[Callable[[object], bool], Callable[[Any, Open, Open], Any]], ...] = (
         (inspect.isasyncgenfunction, _async_generator),
         (inspect.iscoroutinefunction, _coroutine),
         (inspect.isgeneratorfunction, _generator),
     )
-    made: Callable[[Any, Open], Any] = next((make for fits, make in kinds if fits(function)), _plain)
-    shell: Function = made(function, scope)
+    made: Callable[[Any, Open, Open], Any] = next((make for fits, make in kinds if fits(function)), _plain)
+    shell: Function = made(function, scope, whole)
     return shell
 
 
-def _plain(function: Callable[..., Any], scope: Open) -> Callable[..., Any]:
+def _plain(function: Callable[..., Any], scope: Open, whole: Open) -> Callable[..., Any]:
     @functools.wraps(function)
     def inside(*args: Any, **kwargs: Any) -> Any:
-        with scope():
+        with whole(), scope():
             return function(*args, **kwargs)
 
     return inside
 
 
-def _coroutine(function: Callable[..., Any], scope: Open) -> Callable[..., Any]:
+def _coroutine(function: Callable[..., Any], scope: Open, whole: Open) -> Callable[..., Any]:
     @functools.wraps(function)
     async def inside(*args: Any, **kwargs: Any) -> Any:
-        with scope():
+        with whole(), scope():
             return await function(*args, **kwargs)
 
     return inside
 
 
-def _generator(function: Callable[..., Any], scope: Open) -> Callable[..., Any]:
-    """The name holds while the generator runs and not while its consumer does."""
-
+def _generator(function: Callable[..., Any], scope: Open, whole: Open) -> Callable[..., Any]:
     @functools.wraps(function)
     def inside(*args: Any, **kwargs: Any) -> Any:
-        running = function(*args, **kwargs)
-        step: Callable[[], Any] = functools.partial(next, running)
-        while True:
-            try:
-                with scope():
-                    item = step()
-            except StopIteration as end:
-                return end.value
-            try:
-                step = functools.partial(running.send, (yield item))
-            except GeneratorExit:
-                with scope():
-                    running.close()
-                raise
-            except BaseException as error:  # noqa: BLE001 - it is the generator's own to deal with
-                step = functools.partial(running.throw, error)
+        with whole():
+            return (yield from _steps(function(*args, **kwargs), scope))
 
     return inside
 
 
-def _async_generator(function: Callable[..., Any], scope: Open) -> Callable[..., Any]:
-    """The name holds while the generator runs and not while its consumer does."""
+def _steps(running: Any, scope: Open) -> Generator[Any, Any, Any]:
+    """Everything that a generator yields, is sent and is thrown, with the scope around each of its steps."""
+    step: Callable[[], Any] = functools.partial(next, running)
+    while True:
+        try:
+            with scope():
+                item = step()
+        except StopIteration as end:
+            return end.value
+        try:
+            step = functools.partial(running.send, (yield item))
+        except GeneratorExit:
+            with scope():
+                running.close()
+            raise
+        except BaseException as error:  # noqa: BLE001 - it is the generator's own to deal with
+            step = functools.partial(running.throw, error)
 
+
+def _async_generator(function: Callable[..., Any], scope: Open, whole: Open) -> Callable[..., Any]:
     @functools.wraps(function)
     async def inside(*args: Any, **kwargs: Any) -> Any:
         running = function(*args, **kwargs)
         step: Callable[[], Any] = running.__anext__
-        while True:
-            try:
-                with scope():
-                    item = await step()
-            except StopAsyncIteration:
-                return
-            try:
-                step = functools.partial(running.asend, (yield item))
-            except GeneratorExit:
-                with scope():
-                    await running.aclose()
-                raise
-            except BaseException as error:  # noqa: BLE001 - it is the generator's own to deal with
-                step = functools.partial(running.athrow, error)
+        with whole():
+            while True:
+                try:
+                    with scope():
+                        item = await step()
+                except StopAsyncIteration:
+                    return
+                try:
+                    step = functools.partial(running.asend, (yield item))
+                except GeneratorExit:
+                    with scope():
+                        await running.aclose()
+                    raise
+                except BaseException as error:  # noqa: BLE001 - it is the generator's own to deal with
+                    step = functools.partial(running.athrow, error)
 
     return inside

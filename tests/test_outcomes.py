@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,62 @@ def test_outcomes_of_coroutines(ledger: Ledger) -> None:
     assert sorted(told(ledger)) == [("a", None, "success"), ("b", None, "success")]
 
 
+def test_a_block_tells_its_end(ledger: Ledger) -> None:
+    """A block that ends is a success, one that an error leaves a failure with the error's type as its reason; what is
+    interrupted is neither. Errors go through."""
+    with task("T"):
+        for name, error in (("1", KeyError), ("2", KeyboardInterrupt), ("3", asyncio.CancelledError), ("4", None)):
+            with attempt(name), contextlib.suppress(error or ()), outcome():
+                if error:
+                    raise error("secret")
+    assert told(ledger) == [("T", "1", "failure"), ("T", "4", "success")]
+    assert [row["outcome"]["reason"] for row in lines(ledger)] == ["KeyError", None]
+
+
+def test_a_block_leaves_the_last_word_to_the_program(ledger: Ledger) -> None:
+    """Where the program itself told the end inside, the block tells none."""
+    with task("T"), outcome():
+        outcome(tests="failed")
+    assert told(ledger) == [("T", None, "failure")]
+
+
+def test_decorated_functions_tell_the_end_of_each_call(ledger: Ledger) -> None:
+    """Plain, async and generator functions alike, each once; a generator that is left early tells nothing."""
+
+    @outcome("plain")
+    def plain() -> int:
+        return 1
+
+    @task("async")
+    @outcome()
+    async def coroutine() -> int:
+        await asyncio.sleep(0)
+        raise ValueError
+
+    @outcome("generator")
+    def generator() -> Iterator[int]:
+        yield from (1, 2)
+
+    @outcome("async generator")
+    async def stream() -> AsyncIterator[int]:
+        yield 1
+
+    async def main() -> list[int]:
+        with contextlib.suppress(ValueError):
+            await coroutine()
+        return [item async for item in stream()]
+
+    left = generator()
+    assert (next(left), plain(), list(generator()), asyncio.run(main())) == (1, 1, [1, 2], [1])
+    left.close()  # type: ignore[attr-defined]
+    assert told(ledger) == [
+        ("plain", None, "success"),
+        ("generator", None, "success"),
+        ("async", None, "failure"),
+        ("async generator", None, "success"),
+    ]
+
+
 class Rude:
     """A value that does not let itself be looked at."""
 
@@ -183,6 +240,29 @@ def test_AT12_another_process_tells_it_hours_later(settings: Path, ledger: Ledge
         [sys.executable, "-c", LATER], env={**os.environ, "CONTEXT_LEDGER_TASK_ID": "TASK-1"}, check=True, timeout=60
     )
     assert told(ledger) == [("TASK-1", None, "failure"), ("TASK-1", None, "success")]
+
+
+AT_EXIT = """
+import atexit
+from otel_context_ledger import outcome
+atexit.register(outcome, "T", success=True)
+"""
+
+
+def test_an_outcome_told_at_exit_is_kept(settings: Path, tmp_path: Path) -> None:
+    """An exit hook that runs after the ledger has closed still leaves its line."""
+    command = Path(sys.executable).parent / "opentelemetry-instrument"
+    program = AT_EXIT + "import otel_context_ledger.instrumentation\n"
+    settings_ = {f"OTEL_{signal}_EXPORTER": "none" for signal in ("TRACES", "METRICS", "LOGS")}
+    done = subprocess.run(
+        [command, sys.executable, "-c", program],
+        env=os.environ | settings_,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    book = read(settings)
+    assert (done.returncode, done.stderr, [row.text("task_id") for row in book.outcomes]) == (0, b"", ["T"])
 
 
 def test_many_processes_tell_into_one_file(settings: Path) -> None:
