@@ -14,6 +14,7 @@ from otel_context_ledger.cli import show, tasks
 from otel_context_ledger.cli.calls import Call
 from otel_context_ledger.cost import Card, Prices, price
 from otel_context_ledger.ledger import Ledger
+from otel_context_ledger.names import named
 from otel_context_ledger.outcomes import EVIDENCE, decide
 from otel_context_ledger.reuse import locator, volatility
 from otel_context_ledger.reuse.segments import Memo, Outline, cut
@@ -147,8 +148,8 @@ def run_lineage(given: Mapping[str, Any], want: Any) -> Any:
             ledger = Ledger(lore, "test", prices=given.get("prices"))
             ledger.restore(lines)
         surface = find(call["surface"], call.get("api", "chat"), call["body"], lore)
-        named = {name: call.get(name) for name in ("session", "task", "attempt", "parent")}
-        around = m.Surroundings(f"e{number}", float(call["at"]), **named, repo_snapshot=call.get("repository"))
+        names = {name: call.get(name) for name in ("session", "task", "attempt", "parent")}
+        around = m.Surroundings(f"e{number}", float(call["at"]), **names, repo_snapshot=call.get("repository"))
         draft = ledger.open(surface, "host", surface.read_request(call["body"]), around)
         open_calls.append((ledger, surface, call, draft))
         if not call.get("overlaps"):
@@ -211,6 +212,11 @@ def run_totals(given: Mapping[str, Any], want: Any) -> Any:
     return pruned(rounded(asdict(show.totals(rows))), want)
 
 
+def run_names(given: Mapping[str, Any], want: Any) -> Any:
+    """A value → the name that it stands for, empty for none."""
+    return named(given["value"])
+
+
 def run_tasks(given: Mapping[str, Any], want: Any) -> Any:
     """Calls (`times` of each) by their fields, and what was told of their tasks → what `context-ledger tasks --json`
     says."""
@@ -238,5 +244,6 @@ RUNNERS: Mapping[str, Callable[[Mapping[str, Any], Any], Any]] = {
     "surfaces": run_surfaces,
     "lineage": run_lineage,
     "totals": run_totals,
+    "names": run_names,
     "tasks": run_tasks,
 }
