@@ -155,7 +155,7 @@ def outcome(
 
     Without `task` it is the one that holds here. Told inside of an attempt at that task, it is said of the attempt;
     `attempt=""` says it of the whole task. Of several that decide, the latest stands. An `outcome_id` that was used
-    before makes this the same message again. `reason` goes into the ledger file and the event as it is, up to 512
+    before makes this the same message again. `reason` goes into the ledger file and the event as it is, up to 256
     characters. Raises TypeError for a keyword that it does not know.
     """
     strange = next((name for name in evidence if name not in outcomes.EVIDENCE), None)
