@@ -145,10 +145,30 @@ def carry(function: Function) -> Function:
     """The function with the names that hold here, and no others, wherever it is called: `pool.submit(carry(work))`.
 
     Threads and executors start without the caller's names, except through `asyncio.to_thread` and
-    `contextvars.copy_context().run`, which bring the whole context.
+    `contextvars.copy_context().run`, which bring the whole context. Can be pickled if the function can, so that it may
+    go to a pool of processes too.
     """
     names = current()
-    return around(function, lambda: _holding_all(names))
+    shell = around(function, lambda: _holding_all(names))
+    if inspect.iscoroutinefunction(shell) or inspect.isgeneratorfunction(shell) or inspect.isasyncgenfunction(shell):
+        return shell
+    carried: Any = Carried(function, names)
+    return carried  # type: ignore[no-any-return]
+
+
+class Carried:
+    """A plain function that is called under names that held elsewhere."""
+
+    def __init__(self, function: Callable[..., Any], names: Names) -> None:
+        self._function, self._names = function, names
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        with _holding_all(self._names):
+            return self._function(*args, **kwargs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Carried, (self._function, self._names)
 
 
 def child_environment(environ: Mapping[str, str] | None = None, *, session: object = None) -> dict[str, str]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import os
 import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any
 from uuid import UUID
@@ -252,6 +253,19 @@ def test_a_decorated_function_runs_in_its_scope() -> None:
     assert (work(1), work.__name__, work.__doc__) == ([Names("s-1", "t-1")] * 2, "work", "Works.")
 
 
+def test_a_carried_function_is_still_itself() -> None:
+    """Name and documentation stay, and so does the kind of function."""
+
+    async def work() -> Names:
+        """Works."""
+        return current()
+
+    with task("t-1"):
+        carried, plain = carry(work), carry(named)
+    assert (asyncio.run(carried()), carried.__doc__) == (Names(task="t-1"), "Works.")
+    assert (plain("x"), plain.__name__) == ("x", "named")
+
+
 def test_a_decorated_coroutine_runs_in_its_scope() -> None:
     """The scope holds across awaits, for each of several calls at once its own."""
 
@@ -356,6 +370,17 @@ def test_AT09_what_is_carried_is_all_that_holds() -> None:
     thread.start()
     thread.join()
     assert seen == [Names("s-1", "t-1", None, "p"), Names(task="other", attempt="7")]
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_AT09_a_pool_of_processes_is_told_by_carry(start: str) -> None:
+    """What is carried can go to another process; without it that process has no names, or those that it was forked
+    with."""
+    with task("t-1"), attempt("1"), session("s-1"):
+        carried = carry(current)
+    with ProcessPoolExecutor(1, multiprocessing.get_context(start)) as pool:
+        assert pool.submit(carried).result(60) == Names("s-1", "t-1", "1")
+        assert pool.submit(current).result(60) == NOBODY
 
 
 def test_AT09_one_scope_in_many_threads() -> None:
