@@ -999,6 +999,27 @@ def test_doctor_sees_other_instrumentations() -> None:
     ]
 
 
+@pytest.mark.parametrize(("off", "found"), [("", 1), ("openai", 0), ("*", 0)])
+def test_doctor_sees_what_harms_a_client(off: str, found: int) -> None:
+    """An instrumentation that takes the tools out of a client's calls is a problem, until it is switched off."""
+    name = "opentelemetry-instrumentation-openai"
+    machine = replace(
+        BARE,
+        environ={"OTEL_PYTHON_DISABLED_INSTRUMENTATIONS": off},
+        packages={name: "0.62.4", "kosong": "0.56.0"},
+        plugins=(OURS, Plugin("opentelemetry_instrumentor", "openai", name)),
+    )
+    sentence = (
+        "opentelemetry-instrumentation-openai 0.62.4 reads the tools before the SDK does, and leaves none in the calls "
+        "of kosong 0.56.0 (seen with 0.62.4); uninstall it, or switch it off: "
+        "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS=openai."
+    )
+    assert (
+        list(instrumentations.clashes(machine, Config()))
+        == [Check("other instrumentations", "problem", sentence)] * found
+    )
+
+
 @pytest.mark.parametrize(
     ("package", "version", "verdict", "sentence"),
     [
@@ -1145,6 +1166,15 @@ def test_doctor_repeats_warnings_of_the_configuration() -> None:
         "CONTEXT_LEDGER_FIEL is set, but nothing reads it; the va",
         "CONTEXT_LEDGER_SURFACES: 'kimmi' (of gw.example) is no known surfa",
     )
+
+
+def test_doctor_names_facts_of_no_surface() -> None:
+    """A table of facts for a surface that no host is of, as a misspelt one, is a warning; others are not."""
+    house = {"house": {"hosts": ["gw.example"]}, "named": {"block": 1}, "openai": {"block": 64}}
+    settings = Config(facts={**house, "kimi_cod": {"block": 1}}, surfaces={"gw2.example": "named"})
+    assert [check.sentence for check in configuration(BARE, settings)] == [
+        "context-ledger.toml: [facts.kimi_cod] is of no use, for no host is of that surface; give it hosts."
+    ]
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe hello\nworld\n", b'{"name": "someone else\'s"}\n[1]'])

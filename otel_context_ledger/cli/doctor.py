@@ -75,6 +75,7 @@ CHECKS: tuple[Callable[[Machine, Config], Iterator[Check]], ...] = (
     instrumentations.sdks,
     coverage.coverage,
     instrumentations.peers,
+    instrumentations.clashes,
     exporters.mode,
     exporters.reach,
 )
@@ -98,6 +99,10 @@ def _unread(machine: Machine) -> Iterator[str]:
 def _unnamed(settings: Config) -> Iterator[str]:
     lore, _ = _lore(settings)
     yield from (f"{PREFIX}SURFACES: {text}" for text in surfaces.misnomers(settings.surfaces, lore).values())
+    shipped, reached = facts.load().surfaces, set(settings.surfaces.values())
+    for name in settings.facts:
+        if name not in shipped and name not in reached and not lore.of(name).hosts:
+            yield f"context-ledger.toml: [facts.{name}] is of no use, for no host is of that surface; give it hosts"
 
 
 def file(settings: Config, path: Path) -> Iterator[Check]:

@@ -6,6 +6,7 @@ Package names and what the packages do are data, as found in their releases of 2
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from otel_context_ledger.cli import coverage
 from otel_context_ledger.cli.machine import OK, PROBLEM, WARNING, Check, Machine
@@ -38,6 +39,26 @@ PEERS = {
     "langfuse": "openai",
     "logfire": "openai",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """An instrumentation that harms a library's calls, whether or not ours is there; seen with the release named."""
+
+    instrumentation: str
+    release: str
+    library: str
+    harm: str
+
+
+CLASHES = (
+    Clash(
+        "opentelemetry-instrumentation-openai",
+        "0.62.4",
+        "kosong",
+        "reads the tools before the SDK does, and leaves none in the calls",
+    ),
+)
 
 
 def active(machine: Machine, settings: Config) -> Iterator[Check]:
@@ -90,13 +111,28 @@ def peers(machine: Machine, settings: Config) -> Iterator[Check]:
     titles = ", ".join(machine.titled(package) for package in found)
     meaning = "where one has a span open for a call, the ledger writes onto it; a call is one entry in any case."
     yield Check(NEIGHBOURS, OK, f"{titles}: {meaning}")
-    off = _off(machine)
-    started = {plugin.package for plugin in machine.named(GROUP) if not off & {plugin.name, EVERYTHING}}
+    started = _started(machine)
     for sdk in dict.fromkeys(PEERS[package] for package in found):
         same = [package for package in found if PEERS[package] == sdk and package in started]
         if len(same) > 1:
             sentence = f"{' and '.join(same)} each count the tokens of one {sdk} call; uninstall all but one."
             yield Check(NEIGHBOURS, WARNING, sentence)
+
+
+def clashes(machine: Machine, settings: Config) -> Iterator[Check]:
+    """Which other instrumentations harm the calls of a library that is installed."""
+    started = _started(machine)
+    for clash in CLASHES:
+        if clash.instrumentation in started and clash.library in machine.packages:
+            harm = f"{machine.titled(clash.instrumentation)} {clash.harm} of {machine.titled(clash.library)}"
+            way_out = f"uninstall it, or switch it off: {SWITCH}={started[clash.instrumentation]}"
+            yield Check(NEIGHBOURS, PROBLEM, f"{harm} (seen with {clash.release}); {way_out}.")
+
+
+def _started(machine: Machine) -> dict[str, str]:
+    """The packages whose instrumentations are on, with the names by which they are switched off."""
+    off = _off(machine)
+    return {plugin.package: plugin.name for plugin in machine.named(GROUP) if not off & {plugin.name, EVERYTHING}}
 
 
 def _off(machine: Machine) -> set[str]:

@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
@@ -57,6 +58,7 @@ class Session:
     bare: Ran
     watched: Ran
     resumed: Ran
+    root: Path
 
 
 def turns(place: Place, provider: Provider, *texts: str, instrumented: bool = True) -> Ran:
@@ -97,7 +99,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
     for provider in again(place):
         watched = turns(place, provider, *TURNS)
         resumed = turns(place, provider, "FOURTH, and now?")
-    return Session(bare, watched, resumed)
+    return Session(bare, watched, resumed, root)
 
 
 def test_the_agent_is_unharmed(session: Session) -> None:
@@ -147,6 +149,18 @@ def test_the_session_is_the_agents_own(session: Session) -> None:
     told = {tuple(e[name] for name in fields) for e in session.resumed.entries}
     assert told == {("cache_key", "KimiCLI/1.50.0", "complete", None)}
     assert len({e["session_id"] for e in session.resumed.entries}) == 1
+
+
+def test_nothing_of_the_agent_is_in_the_ledger(session: Session) -> None:
+    """No prompt, rule, file, path, cache key or device of the agent is in the ledger file, though all were sent."""
+    first = session.watched.requests[0]
+    headers = ("x-msh-device-id", "x-msh-device-name", "authorization")
+    texts = ["Kimi Code CLI", "Never touch", "app.py", "test-key", str(session.root), first.json["prompt_cache_key"]]
+    texts += [first.headers[name] for name in headers]
+    sent = first.body.decode() + json.dumps(first.headers)
+    assert [text for text in texts if text not in sent] == []
+    written = (session.root / "repo.jsonl").read_text("utf-8")
+    assert [text for text in texts if text in written] == []
 
 
 def test_the_tools_keep_their_hash(session: Session) -> None:
