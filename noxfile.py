@@ -41,7 +41,7 @@ TESTS = (
 CLIENTS = {
     "openai-agents": ("3.12", "openai-agents==0.24.0"),
     "langchain-openai": ("3.12", "langchain-openai==1.7.4"),
-    "pydantic-ai": ("3.12", "pydantic-ai-slim[openai]==2.68.0"),
+    "pydantic-ai": ("3.12", "pydantic-ai-slim[openai,anthropic]==2.68.0"),
     "litellm": ("3.12", "litellm==1.110.2"),
     "kosong": ("3.12", "kosong==0.56.0"),
     "kimi-cli": ("3.13", "kimi-cli==1.50.0"),

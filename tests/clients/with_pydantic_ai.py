@@ -1,4 +1,4 @@
-"""pydantic-ai: Chat Completions and Responses, plain and streamed."""
+"""pydantic-ai: Chat Completions, Responses and Messages, plain and streamed."""
 
 from __future__ import annotations
 
@@ -29,6 +29,17 @@ class TestResponses(Laws):
     command = staticmethod(program("pydantic_turns.py", "responses"))
     surface = "openai"
     rules = CacheRules(scope=("model", "reasoning"), block=128, minimum=1024)
+    causes = ("cold_start", None, None, None, "effort_changed")
+    efforts = ("low",) * 4 + ("high",)
+    client = "pydantic-ai/2.68.0"
+
+
+class TestMessages(Laws):
+    """`AnthropicModel` against Kimi's Claude-compatible path."""
+
+    package = "pydantic-ai-slim"
+    command = staticmethod(program("pydantic_turns.py", "messages"))
+    rules = CacheRules(scope=("model", "output_config"))
     causes = ("cold_start", None, None, None, "effort_changed")
     efforts = ("low",) * 4 + ("high",)
     client = "pydantic-ai/2.68.0"

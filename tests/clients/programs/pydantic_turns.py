@@ -7,12 +7,28 @@ import json
 import sys
 from collections.abc import AsyncIterable
 
+from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 from pydantic_ai import Agent, RunContext
+from pydantic_ai.models import Model
+from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
+
+def model_of(url: str, api: str) -> Model:
+    """Kimi by two of its dialects, OpenAI by its newer one."""
+    if api == "messages":
+        anthropic = AsyncAnthropic(base_url=f"{url}/kimi/anthropic", api_key="test-key", max_retries=0)
+        return AnthropicModel("kimi-k3", provider=AnthropicProvider(anthropic_client=anthropic))
+    openai = AsyncOpenAI(base_url=f"{url}/{VENDORS[api]}/v1", api_key="test-key", max_retries=0)
+    return MODELS[api]("kimi-k3", provider=OpenAIProvider(openai_client=openai))
+
+
+VENDORS = {"chat": "kimi", "responses": "openai"}
 MODELS = {"chat": OpenAIChatModel, "responses": OpenAIResponsesModel}
+EFFORT = {"chat": "openai_reasoning_effort", "responses": "openai_reasoning_effort", "messages": "anthropic_effort"}
 
 
 def read(path: str) -> str:
@@ -33,16 +49,12 @@ async def listen(context: RunContext[None], events: AsyncIterable[object]) -> No
 
 async def main(url: str, api: str) -> None:
     """Runs the turns and prints what the client says of them."""
-    vendor = "kimi" if api == "chat" else "openai"
-    client = AsyncOpenAI(base_url=f"{url}/{vendor}/v1", api_key="test-key", max_retries=0)
-    model = MODELS[api]("kimi-k3", provider=OpenAIProvider(openai_client=client))
-    agent = Agent(model, instructions="Be careful. " * 500, tools=[read, edit])
-    low = {"openai_reasoning_effort": "low"}
+    agent = Agent(model_of(url, api), instructions="Be careful. " * 500, tools=[read, edit])
+    low, high = ({EFFORT[api]: effort} for effort in ("low", "high"))
     first = await agent.run("FIRST, look at the parser.", model_settings=low)
     second = await agent.run(
         "SECOND, fix it.", message_history=first.all_messages(), model_settings=low, event_stream_handler=listen
     )
-    high = {"openai_reasoning_effort": "high"}
     third = await agent.run("THIRD, sum up.", message_history=second.all_messages(), model_settings=high)
     usages = [message.usage for message in third.all_messages() if message.kind == "response"]
     print(
