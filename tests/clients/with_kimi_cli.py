@@ -17,7 +17,7 @@ import pytest
 
 from tests.clients.laws import measured
 from tests.clients.running import BIN, Place, Ran, run
-from tests.provider import Answer, Provider, by_prompt, call
+from tests.provider import Answer, Behaviour, Provider, by_prompt, call, in_order
 
 CONFIG = """
 default_model = "m"
@@ -45,6 +45,7 @@ SCRIPT = by_prompt(
         "compact this conversation": [Answer(SUMMARY)],
         "THIRD": [READ, Answer("Done.")],
         "FOURTH": [Answer("Still done.")],
+        "FIFTH": [Answer("Done after all.")],
     }
 )
 TURNS = ("FIRST, what does app.py do?", "SECOND, look once more.", "/compact keep the rules", "THIRD, go on.")
@@ -53,11 +54,13 @@ COMPACTION = 5
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """The same turns without and with the ledger, and one more turn in a process of its own with it."""
+    """The same turns without and with the ledger, and with it two more processes of one turn each: one that resumes the
+    session, and one whose provider fails until the SDK has given up and the agent has made a new client."""
 
     bare: Ran
     watched: Ran
     resumed: Ran
+    retried: Ran
     root: Path
 
 
@@ -99,7 +102,9 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
     for provider in again(place):
         watched = turns(place, provider, *TURNS)
         resumed = turns(place, provider, "FOURTH, and now?")
-    return Session(bare, watched, resumed, root)
+        provider.plan = in_order([Behaviour(status=500)] * 3)
+        retried = turns(place, provider, "FIFTH, and once more?")
+    return Session(bare, watched, resumed, retried, root)
 
 
 def test_the_agent_is_unharmed(session: Session) -> None:
@@ -173,3 +178,14 @@ def test_the_tools_keep_their_hash(session: Session) -> None:
 def test_the_coverage_table_names_this_release() -> None:
     """What `doctor` and the README call tested is the release that is tested here."""
     assert measured("kimi-cli") == metadata.version("kimi-cli")
+
+
+def test_a_call_that_failed_and_was_made_again(session: Session) -> None:
+    """The SDK's attempts are one call that failed; the agent's own second try, by a client made anew, is another, which
+    is served from the cache and blames nothing."""
+    assert (session.retried.code, json.loads(session.retried.stdout)["content"]) == (0, "Done after all.")
+    fields = ("call_end", "error_type", "input_tokens", "cached_tokens", "miss_cause", "session_id")
+    failed, made = [tuple(e[name] for name in fields) for e in session.retried.entries[9:]]
+    name, last = session.watched.entries[0]["session_id"], session.retried.requests[-1]
+    assert failed == ("failed", "InternalServerError", None, None, None, name)
+    assert made == ("complete", None, last.prompt, session.resumed.requests[-1].prompt, None, name)
