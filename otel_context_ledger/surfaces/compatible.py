@@ -22,6 +22,7 @@ GEMINI = Table(
     reasoning=paths("thoughts_token_count", "thoughtsTokenCount", "completion_tokens_details.reasoning_tokens"),
     tool_input=paths("tool_use_prompt_token_count", "toolUsePromptTokenCount"),
     grand_total=paths("total_token_count", "totalTokenCount", "total_tokens"),
+    apart=True,
 )
 OPENROUTER = replace(kimi.USAGE, cache_read=openai_chat.USAGE.cache_read, cache_write=openai_chat.USAGE.cache_write)
 ANY = replace(

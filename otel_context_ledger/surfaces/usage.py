@@ -28,7 +28,8 @@ class Table:
     """Where a dialect keeps its counts: for each class the paths to try, the first that holds a number wins.
 
     `lifetimes` are the writes by how long they are kept, `aliases` names of the cached count that no documentation
-    knows. `disjoint` says whether the input leaves out what was read and written; `None` is not known.
+    knows. `disjoint` says whether the input leaves out what was read and written; `None` is not known. `apart` says that
+    tool-use prompt and reasoning may stand beside prompt and output, which the grand total then tells.
     """
 
     total: tuple[Path, ...]
@@ -43,6 +44,7 @@ class Table:
     grand_total: tuple[Path, ...] = ()
     cost: tuple[Path, ...] = ()
     disjoint: bool | None = False
+    apart: bool = False
 
     def counts(self) -> Iterator[Path]:
         """Every place of a token count."""
@@ -75,10 +77,10 @@ def read(usage: object, table: Table, source: str = "response") -> Usage:
     """A provider's usage object in exclusive classes; anything that is no object is `missing`."""
     if not isinstance(usage, Mapping):
         return Usage() if usage is None else Usage(flags=("usage_unreadable",))
-    apart_counted, table = bool(table.tool_input), _narrowed(table, _shape(usage))
+    table = _narrowed(table, _shape(usage))
     flags = [*_conflicts(usage, table), *_impossible(usage, table), *_unparsed(usage, table)]
     counts, torn = _counts(usage, table)
-    counts, apart = _with_extras(counts, _first(usage, table.tool_input) or 0) if apart_counted else (counts, [])
+    counts, apart = _with_extras(counts, _first(usage, table.tool_input) or 0) if table.apart else (counts, [])
     base = Usage(
         output=counts.output,
         reasoning=counts.reasoning,
