@@ -28,8 +28,8 @@ class Table:
     """Where a dialect keeps its counts: for each class the paths to try, the first that holds a number wins.
 
     `lifetimes` are the writes by how long they are kept, `aliases` names of the cached count that no documentation
-    knows. `disjoint` says whether the input leaves out what was read and written; `None` is not known. `apart` says that
-    tool-use prompt and reasoning may stand beside prompt and output, which the grand total then tells.
+    knows. `disjoint` says whether the input leaves out what was read and written; `None` is not known. `apart` says
+    that tool-use prompt and reasoning may stand beside prompt and output, which the grand total then tells.
     """
 
     total: tuple[Path, ...]

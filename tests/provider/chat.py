@@ -7,10 +7,12 @@ from typing import Any
 
 from tests.provider.reply import CREATED, Reply, frame
 from tests.provider.script import ToolCall, pieces
-from tests.provider.usage import CHAT, JSON
+from tests.provider.usage import CHAT, JSON, timings
 
 # Kimi puts usage into the finishing choice when nobody asked for a usage chunk ("migrating from OpenAI" page).
-USAGE_IN_CHOICE = {"kimi", "coding"}
+USAGE_IN_CHOICE = {"kimi", "coding", "kimi-details", "kimi-both", "kimi-writes", "kimi-creation"}
+# OpenRouter ends every stream with usage; llama.cpp times every answer.
+ALWAYS_USAGE, TIMED = {"openrouter"}, {"llama", "llama-timings"}
 
 
 def whole(reply: Reply) -> JSON:
@@ -22,21 +24,26 @@ def whole(reply: Reply) -> JSON:
     if answer.tool_calls:
         message["tool_calls"] = [_tool_call(call) for call in answer.tool_calls]
     choice = {"index": 0, "message": message, "finish_reason": _finish(reply)}
-    body = _head(reply, "chat.completion") | {"choices": reply.listed([choice])}
+    body = _head(reply, "chat.completion") | {"choices": reply.listed([choice])} | _timed(reply)
     return body | reply.usage(CHAT) | dict(reply.behaviour.extra)
 
 
 def events(reply: Reply) -> list[bytes]:
     """The events of a streamed answer, `[DONE]` included."""
-    asked = bool((reply.body.get("stream_options") or {}).get("include_usage"))
+    asked = reply.vendor in ALWAYS_USAGE or bool((reply.body.get("stream_options") or {}).get("include_usage"))
     blank: JSON = {"usage": None} if asked else {}
     chunks = [_chunk(reply, {"index": 0, "delta": delta, "finish_reason": None}) | blank for delta in _deltas(reply)]
     last: JSON = {"index": 0, "delta": {}, "finish_reason": _finish(reply)}
     if not asked and reply.vendor in USAGE_IN_CHOICE:
         last |= reply.usage(CHAT)
-    chunks.append(_chunk(reply, last) | blank | dict(reply.behaviour.extra))
+    timed = _timed(reply)
+    chunks.append(_chunk(reply, last) | blank | ({} if asked else timed) | dict(reply.behaviour.extra))
     if asked:
-        chunks.append(_head(reply, "chat.completion.chunk") | {"choices": reply.listed([])} | reply.usage(CHAT))
+        ended = {"choices": reply.listed([])} | reply.usage(CHAT) | timed
+        chunks.append(_head(reply, "chat.completion.chunk") | ended)
+    if reply.vendor == "azure":
+        filtered = {"choices": [], "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": {}}]}
+        chunks.insert(0, {"id": "", "object": "", "created": 0, "model": ""} | filtered)
     return [*(frame(chunk) for chunk in chunks), b"data: [DONE]\n\n"]
 
 
@@ -56,7 +63,12 @@ def _chunk(reply: Reply, choice: JSON) -> JSON:
 
 
 def _head(reply: Reply, kind: str) -> dict[str, Any]:
-    return {"id": f"chatcmpl-{reply.number}", "object": kind, "created": CREATED, "model": reply.model}
+    host = {"provider": reply.behaviour.extra.get("provider", "host-1")} if reply.vendor == "openrouter" else {}
+    return {"id": f"chatcmpl-{reply.number}", "object": kind, "created": CREATED, "model": reply.model} | host
+
+
+def _timed(reply: Reply) -> JSON:
+    return {"timings": timings(reply.counts)} if reply.vendor in TIMED else {}
 
 
 def _finish(reply: Reply) -> str:

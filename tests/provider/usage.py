@@ -1,7 +1,9 @@
 """Owns the usage objects: one table of shapes per API, keyed by the vendor in the URL.
 
 Sources: the types of the openai 3.57 and anthropic 2.14 SDKs; for Kimi, the usage observed for K3 (top-level
-`cached_tokens` and no `prompt_tokens_details`, promptfoo#10132; cache writes always 0 on its Messages endpoint).
+`cached_tokens` and no `prompt_tokens_details`, promptfoo#10132; cache writes always 0 on its Messages endpoint), its
+other placements as its own clients read them, and each name that its write counter may have; OpenRouter's usage
+accounting page; openai-python#2544 for Gemini's compatible endpoint; llama.cpp and vLLM as measured.
 """
 
 from __future__ import annotations
@@ -37,6 +39,54 @@ def _kimi(counts: Counts) -> JSON:
     return _chat(counts) | {"cached_tokens": counts.cached}
 
 
+def _kimi_details(counts: Counts) -> JSON:
+    return _chat(counts) | {"prompt_tokens_details": {"cached_tokens": counts.cached}}
+
+
+def _kimi_both(counts: Counts) -> JSON:
+    return _kimi(counts) | _kimi_details(counts)
+
+
+def _kimi_writes(counts: Counts) -> JSON:
+    return _kimi(counts) | {"cache_write_tokens": counts.written}
+
+
+def _kimi_creation(counts: Counts) -> JSON:
+    return _kimi_details(counts) | {"cache_creation_input_tokens": counts.written}
+
+
+def _legacy(counts: Counts) -> JSON:
+    """OpenAI before it counted writes, and Azure."""
+    return _chat(counts) | {"prompt_tokens_details": {"cached_tokens": counts.cached, "audio_tokens": 0}}
+
+
+def _silent(counts: Counts) -> JSON:
+    """A server whose report of its cache is off."""
+    return _chat(counts) | {"prompt_tokens_details": None}
+
+
+def _openrouter(counts: Counts) -> JSON:
+    details = {"cached_tokens": counts.cached, "cache_write_tokens": counts.written, "audio_tokens": 0}
+    billed = {"cost": cost(counts), "is_byok": False, "cost_details": {"upstream_inference_cost": None}}
+    return _chat(counts) | {"prompt_tokens_details": details} | billed
+
+
+def cost(counts: Counts) -> float:
+    """A router's bill in USD: a millionth of a dollar for each token that was not cached."""
+    return round((counts.prompt - counts.cached + counts.output) / 1e6, 6)
+
+
+def _gemini(counts: Counts) -> JSON:
+    """The compatible endpoint: thought is in the total alone."""
+    details = {"prompt_tokens_details": {"cached_tokens": counts.cached}, "completion_tokens_details": None}
+    return _chat(counts) | {"completion_tokens": counts.output - counts.reasoning} | details
+
+
+def timings(counts: Counts) -> JSON:
+    """What llama.cpp evaluated, apart from what it had."""
+    return {"cache_n": counts.cached, "prompt_n": counts.prompt - counts.cached, "predicted_n": counts.output}
+
+
 def _openai(counts: Counts) -> JSON:
     prompt = {"cached_tokens": counts.cached, "cache_write_tokens": counts.written, "audio_tokens": 0}
     completion = {
@@ -61,9 +111,15 @@ def _vllm(counts: Counts) -> JSON:
 
 
 def _responses(counts: Counts) -> JSON:
+    by_ttl = {"ttl_30m_tokens": counts.written, "ttl_12h_tokens": 0}
+    written = {"cache_write_tokens": counts.written, "cache_write_tokens_details": by_ttl}
+    return _older_responses(counts) | {"input_tokens_details": {"cached_tokens": counts.cached, **written}}
+
+
+def _older_responses(counts: Counts) -> JSON:
     return {
         "input_tokens": counts.prompt,
-        "input_tokens_details": {"cached_tokens": counts.cached, "cache_write_tokens": counts.written},
+        "input_tokens_details": {"cached_tokens": counts.cached},
         "output_tokens": counts.output,
         "output_tokens_details": {"reasoning_tokens": counts.reasoning},
         "total_tokens": counts.prompt + counts.output,
@@ -90,10 +146,15 @@ def _kimi_messages(counts: Counts) -> JSON:
 
 CHAT: dict[str, Callable[[Counts], JSON]] = {
     "kimi": _kimi, "coding": _kimi, "openai": _openai, "deepseek": _deepseek, "vllm": _vllm,
+    "kimi-details": _kimi_details, "kimi-both": _kimi_both, "kimi-writes": _kimi_writes,
+    "kimi-creation": _kimi_creation, "legacy": _legacy, "azure": _legacy, "vllm-off": _silent,
+    "openrouter": _openrouter, "gemini": _gemini, "llama": _vllm, "llama-timings": _chat,
 }  # fmt: skip
-RESPONSES: dict[str, Callable[[Counts], JSON]] = {"openai": _responses}
+RESPONSES: dict[str, Callable[[Counts], JSON]] = {
+    "openai": _responses, "azure": _older_responses, "vllm": _older_responses, "llama": _older_responses,
+}  # fmt: skip
 MESSAGES: dict[str, Callable[[Counts], JSON]] = {
-    "anthropic": _anthropic, "kimi": _kimi_messages, "coding": _kimi_messages,
+    "anthropic": _anthropic, "kimi": _kimi_messages, "coding": _kimi_messages, "deepseek": _kimi_messages,
 }  # fmt: skip
 
 _CACHE_FIELDS = {
