@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from opentelemetry import trace
 
 from tests.conftest import Ledger, Signals
 from tests.provider import Provider
@@ -119,6 +120,21 @@ def test_generators_are_sent_whole(instrumented: bool, provider: Provider, reque
     run(Way("kimi", False, "plain"), provider.url, "generators", body=body)
     sent = provider.requests[-1].json
     assert (len(sent["messages"]), len(sent["tools"])) == (2, 3)
+
+
+def test_ac21_two_layers_of_one_call_are_one_line(provider: Provider, ledger: Ledger, signals: Signals) -> None:
+    """AC21: a framework's span that is blind to the cache around the SDK's call: one line for each call with the
+    provider's cached count and one cost, no second inference span, and the framework's made whole."""
+    for _ in range(2):
+        with trace.get_tracer("framework").start_as_current_span("chat", attributes={"gen_ai.operation.name": "chat"}):
+            run(Way("kimi", False, "plain"), provider.url, "layers")
+    cached = [request.cached for request in provider.requests]
+    assert [entry["cached_tokens"] for entry in ledger.flat()] == cached
+    spans = signals.spans.get_finished_spans()
+    read = "gen_ai.usage.cache_read.input_tokens"
+    assert [(span.instrumentation_scope.name, span.attributes[read]) for span in spans] == [
+        ("framework", count) for count in cached
+    ]
 
 
 def test_uninstrument_restores_the_sdks(settings: Any, signals: Signals) -> None:
