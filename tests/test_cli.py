@@ -1156,6 +1156,13 @@ def test_doctor_asks_nobody_without_exporters() -> None:
     assert list(exporters.reach(machine, Config())) == []
 
 
+def test_doctor_says_when_requests_are_changed() -> None:
+    """That requests get a question for the provider is said, with the way out; without it nothing is said."""
+    found = list(configuration(BARE, Config(provider_diagnostics=True)))
+    assert [check.name for check in found] == ["configuration", "requests"]
+    assert found[1].sentence.endswith("CONTEXT_LEDGER_PROVIDER_DIAGNOSTICS=0 leaves every request as it is.")
+
+
 def test_doctor_repeats_warnings_of_the_configuration() -> None:
     """Values that were not understood, variables that nothing reads and unknown surfaces are warnings."""
     settings = Config(warnings=("CONTEXT_LEDGER_METRICS: 'x' is wrong",), surfaces={"gw.example": "kimmi"})

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 import json
+from pathlib import Path
 from typing import Any
 
 import anthropic
 import openai
 import pytest
 
+from otel_context_ledger.surfaces import diagnostics, facts
 from tests.conftest import Ledger, Signals
 from tests.provider import Provider
 from tests.ways import ASK, RULES, WAYS, Way, run
@@ -186,3 +188,59 @@ def test_cm42_two_witnesses_of_one_change(provider: Provider, ledger: Ledger, mo
     }
     assert entry["miss_evidence"] == ["local_diff", "provider_reported"]
     assert json.loads(provider.requests[-1].body)["diagnostics"]["previous_message_id"] == "msg_1"
+
+
+@pytest.mark.parametrize(
+    ("model", "asked"),
+    [
+        ("gpt-5.6", True),
+        ("gpt-5.6-mini", True),
+        ("gpt-5.10", True),
+        ("gpt-6", True),
+        ("gpt-5.5-pro", False),
+        ("gpt-5", False),
+        ("gpt-4.1", False),
+        ("o4-mini", False),
+        ("house-gpt-5.6", False),
+        (None, False),
+    ],
+)
+def test_which_models_are_asked(model: str | None, asked: bool) -> None:
+    """OpenAI's feature begins with GPT-5.6: newer ones of the family are asked, others of any name are not."""
+    asks = facts.load().of("openai").diagnostics
+    question = diagnostics.question("responses", asks, {"model": model}, "resp_1")
+    assert (question is not None) == asked
+
+
+def test_a_user_says_which_models_are_asked(
+    provider: Provider, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The fact can be overridden like any other: here every model of a gateway that is named by the user."""
+    own = tmp_path / "own.toml"
+    own.write_text('[facts.house]\ndiagnostics = {responses = ""}\n', "utf-8")
+    monkeypatch.setenv("CONTEXT_LEDGER_CONFIG", str(own))
+    name(monkeypatch, provider, "house")
+    ledger.instrumentor.uninstrument()
+    ledger.instrumentor.instrument()
+    with openai.OpenAI(base_url=f"{provider.url}/openai/v1", api_key="k", max_retries=0) as client:
+        for _ in range(2):
+            client.responses.create(model="any", input=[ASK])
+    assert [entry["verdict_requested_by"] for entry in ledger.flat()] == [None, "ledger"]
+
+
+def test_a_failure_of_ours_leaves_the_request_alone(
+    provider: Provider, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the question cannot be put, the program's own request goes out and nobody is said to have asked."""
+    name(monkeypatch, provider, "anthropic")
+    ledger.instrumentor.uninstrument()
+    ledger.instrumentor.instrument()
+    monkeypatch.setattr(copy, "copy", _refuse)
+    with anthropic.Anthropic(base_url=f"{provider.url}/anthropic", api_key="k", max_retries=0) as client:
+        client.messages.create(model="claude-x", max_tokens=9, messages=[ASK])
+    assert "diagnostics" not in provider.requests[-1].json
+    assert [entry["verdict_requested_by"] for entry in ledger.flat()] == [None]
+
+
+def _refuse(value: object) -> object:
+    raise TypeError(type(value).__name__)

@@ -87,6 +87,9 @@ def configuration(machine: Machine, settings: Config) -> Iterator[Check]:
     yield from (Check("configuration", WARNING, f"{text}.") for text in found)
     if not found:
         yield Check("configuration", OK, "every value that is set was understood.")
+    if settings.provider_diagnostics:
+        asked = "requests to OpenAI (Responses) and Anthropic get a member that asks for their own verdict on a miss"
+        yield Check("requests", OK, f"{asked}; {PREFIX}PROVIDER_DIAGNOSTICS=0 leaves every request as it is.")
 
 
 def _unread(machine: Machine) -> Iterator[str]:

@@ -354,9 +354,8 @@ def _retention(case: Case, head: Head) -> Iterator[Cause]:
 def written(response: Response, request: Request) -> str | None:
     """The lifetime that a call's cache writes got, as reported, else as asked for."""
     usage = response.usage
-    if usage.write_1h:
-        return "1h"
-    return "5m" if usage.write_5m else request.retention
+    told = {"12h": usage.write_12h, "1h": usage.write_1h, "30m": usage.write_30m, "5m": usage.write_5m}
+    return next((lifetime for lifetime, count in told.items() if count), request.retention)
 
 
 def _ordered(case: Case, head: Head, content: list[Cause], others: list[Cause]) -> tuple[Cause, ...]:

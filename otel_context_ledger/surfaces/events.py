@@ -7,6 +7,8 @@ from functools import lru_cache
 from typing import Any
 
 MAX_DEPTH = 32
+# What fits a double exactly; no prompt is longer, and views of an entry can write it down.
+MAX_COUNT = 2**53
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 _EMPTY: Mapping[str, object] = {}
 
@@ -61,8 +63,9 @@ def text(value: object) -> str | None:
 
 
 def count(value: object) -> int | None:
-    """A number of tokens as it is, anything else (a truth value, a negative number) as `None`."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """A number of tokens as it is, anything else (a truth value, a negative number, one beyond all prompts) as
+    `None`."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT else None
 
 
 def present(body: Mapping[str, object], names: tuple[str, ...]) -> dict[str, object]:

@@ -17,10 +17,9 @@ from functools import lru_cache
 
 from otel_context_ledger.model import Json, Usage
 from otel_context_ledger.records import quick
+from otel_context_ledger.surfaces.events import MAX_COUNT
 
 Path = tuple[str, ...]
-# What fits a double exactly; no prompt is longer, and views of an entry can write it down.
-MAX_AMOUNT = 2**53
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -237,7 +236,7 @@ def _amount(value: object) -> float | None:
     """A number that can be an amount: not negative, not beyond all prompts and prices, no truth value."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return value if 0 <= value <= MAX_AMOUNT else None
+    return value if 0 <= value <= MAX_COUNT else None
 
 
 def _at(usage: object, path: Path) -> object:
