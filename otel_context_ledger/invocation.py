@@ -262,7 +262,10 @@ class Invocation:
             self._first_content = now
 
     def _put(self, event: object) -> None:
-        if len(self._kept) < MAX_KEPT_EVENTS:
+        running = self._surface.running
+        if len(self._kept) > 1 and running(self._kept[-1]) and running(event):
+            self._kept[-1] = event
+        elif len(self._kept) < MAX_KEPT_EVENTS:
             self._kept.append(event)
         else:
             self._kept[-1] = event

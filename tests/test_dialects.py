@@ -18,6 +18,7 @@ import pytest
 
 from tests.conftest import Ledger
 from tests.provider import Answer, Behaviour, Provider, always, in_order
+from tests.provider import call as tool
 from tests.provider.usage import Counts, cost
 from tests.ways import ASK, RULES
 
@@ -174,6 +175,22 @@ def test_the_entry_has_the_providers_numbers(
         assert tuple(flag.split("(")[0] for flag in entry["usage_flags"]) == spoken.flags
         timed = "timings" if spoken.source == "timings" and "timings" in spoken.vendor else "response"
         assert entry["usage_source"] == (spoken.source if streams else timed)
+
+
+@pytest.mark.parametrize("words", [5, 2000])
+def test_counts_in_every_chunk(words: int, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that repeats growing counts in each of thousands of chunks: the last ones count, and the end of the
+    stream, its tool call and its finish reason are not crowded out."""
+    answer = Answer("word " * words, tool_calls=(tool("read", path="a.py"),))
+    with Provider(always(answer)) as provider:
+        monkeypatch.setenv("CONTEXT_LEDGER_SURFACES", f"127.0.0.1:{provider.server_port}=vllm")
+        ledger.instrumentor.uninstrument()
+        ledger.instrumentor.instrument()
+        with openai.OpenAI(base_url=f"{provider.url}/vllm-continuous/v1", api_key="k", max_retries=0) as using:
+            list(using.chat.completions.create(**arguments(CHATS[0], True)))
+    (entry,) = ledger.flat()
+    fields = ("output_tokens", "finish_reasons", "tool_calls", "truncated", "cached_tokens", "usage_flags")
+    assert [entry[name] for name in fields] == [answer.output_tokens, ["tool_calls"], 1, False, 0, []]
 
 
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])

@@ -18,6 +18,7 @@ from otel_context_ledger.surfaces import (
     openai_chat,
     openai_responses,
 )
+from otel_context_ledger.surfaces.events import never
 from otel_context_ledger.surfaces.facts import Facts, Lore
 
 MAX_PLACES = 256
@@ -26,8 +27,9 @@ CHAT, RESPONSES, MESSAGES = "chat_completions", "responses", "messages"
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """One endpoint dialect of one provider. `keep` and `channel` look at one stream event; `fold` makes the kept ones
-    into the body that `read_response` reads. Members named in `unrendered` never reach the model."""
+    """One endpoint dialect of one provider. `keep`, `running` and `channel` look at one stream event: of `running` ones
+    in a row the last says it all. `fold` makes the kept ones into the body that `read_response` reads. Members named in
+    `unrendered` never reach the model."""
 
     name: str
     api: str
@@ -35,6 +37,7 @@ class Surface:
     read_request: Callable[[Json], Request]
     read_response: Callable[[Json], Response]
     keep: Callable[[object], bool]
+    running: Callable[[object], bool]
     channel: Callable[[object], str | None]
     fold: Callable[[Iterable[Json]], Json]
     unrendered: frozenset[str] = frozenset()
@@ -144,6 +147,7 @@ def make(name: str, api: str, lore: Lore) -> Surface:
         read_request=dialect.read_request,
         read_response=READERS.get((name, api), default),
         keep=dialect.keep,
+        running=openai_chat.running if api == CHAT else never,
         channel=dialect.channel,
         fold=dialect.fold,
         unrendered=_UNRENDERED[api],

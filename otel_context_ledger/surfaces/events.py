@@ -45,6 +45,11 @@ def plain(thing: Any, depth: int = 0) -> object:
     return {key: plain(value, depth + 1) for key, value in fields.items() if key != "parsed" and key[:1] != "_"}
 
 
+def never(event: object) -> bool:
+    """Of dialects whose counts come but once or twice in a stream."""
+    return False
+
+
 def items(value: object) -> Sequence[object]:
     """A list as it is, anything else as an empty one."""
     return value if isinstance(value, (list, tuple)) else ()

@@ -104,6 +104,16 @@ def keep(chunk: object) -> bool:
     return isinstance(calls, (list, tuple)) and any(pick(call, "id") for call in calls)
 
 
+def running(chunk: object) -> bool:
+    """Whether a chunk brings text with the counts so far, which the next such chunk brings again."""
+    choices = pick(chunk, "choices")
+    if not choices or not isinstance(choices, (list, tuple)) or pick(chunk, "usage") is None:
+        return False
+    choice = choices[0]
+    ended = pick(choice, "finish_reason") is not None or pick(choice, "usage") is not None
+    return not ended and not pick(pick(choice, "delta"), "tool_calls")
+
+
 def channel(chunk: object) -> str | None:
     """Which channel a chunk brings a token of: text, reasoning or tool."""
     choices = pick(chunk, "choices")

@@ -36,6 +36,8 @@ def events(reply: Reply) -> list[bytes]:
     last: JSON = {"index": 0, "delta": {}, "finish_reason": _finish(reply)}
     if not asked and reply.vendor in USAGE_IN_CHOICE:
         last |= reply.usage(CHAT)
+    if reply.vendor == "vllm-continuous":
+        chunks = [chunk | _so_far(reply, n) for n, chunk in enumerate(chunks, 1)]
     timed = _timed(reply)
     chunks.append(_chunk(reply, last) | blank | ({} if asked else timed) | dict(reply.behaviour.extra))
     if asked:
@@ -65,6 +67,12 @@ def _chunk(reply: Reply, choice: JSON) -> JSON:
 def _head(reply: Reply, kind: str) -> dict[str, Any]:
     host = {"provider": reply.behaviour.extra.get("provider", "host-1")} if reply.vendor == "openrouter" else {}
     return {"id": f"chatcmpl-{reply.number}", "object": kind, "created": CREATED, "model": reply.model} | host
+
+
+def _so_far(reply: Reply, output: int) -> JSON:
+    """Counts in the middle of a stream, as vLLM's continuous usage stats give them."""
+    usage = {"prompt_tokens": reply.counts.prompt, "completion_tokens": output}
+    return {"usage": usage | {"total_tokens": reply.counts.prompt + output}}
 
 
 def _timed(reply: Reply) -> JSON:

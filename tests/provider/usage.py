@@ -148,7 +148,7 @@ CHAT: dict[str, Callable[[Counts], JSON]] = {
     "kimi": _kimi, "coding": _kimi, "openai": _openai, "deepseek": _deepseek, "vllm": _vllm,
     "kimi-details": _kimi_details, "kimi-both": _kimi_both, "kimi-writes": _kimi_writes,
     "kimi-creation": _kimi_creation, "legacy": _legacy, "azure": _legacy, "vllm-off": _silent,
-    "openrouter": _openrouter, "gemini": _gemini, "llama": _vllm, "llama-timings": _chat,
+    "openrouter": _openrouter, "gemini": _gemini, "llama": _vllm, "llama-timings": _chat, "vllm-continuous": _vllm,
 }  # fmt: skip
 RESPONSES: dict[str, Callable[[Counts], JSON]] = {
     "openai": _responses, "azure": _older_responses, "vllm": _older_responses, "llama": _older_responses,
