@@ -94,6 +94,7 @@ class Response:
     service_tier: str | None = None
     system_fingerprint: str | None = None
     route: str | None = None
+    retention: str | None = None
     verdict: str | None = None
     verdict_tokens: int | None = None
     verdict_reusable: int | None = None

@@ -9,7 +9,7 @@ explains more and leads, except that a mere possibility never leads over tools o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from otel_context_ledger.model import Cause, Position, Request, Response
 from otel_context_ledger.records import quick
@@ -42,6 +42,7 @@ class Rules:
     minimum_note: str | None = None
     smallest_hit: int | None = None
     lifetime: float | None = None
+    retentions: Mapping[str, float] = field(default_factory=dict)
     write_lag: float = 5.0
     markers: bool = False
     windows: Mapping[str, int] | None = None
@@ -77,6 +78,14 @@ class Case:
         if head is None:
             return None
         return max(0.0, self.now - (head.closed if head.closed is not None else head.opened))
+
+    @property
+    def lifetime(self) -> float | None:
+        """Seconds that the comparable call's prefix is kept: as its writes were reported or asked for, else as is usual
+        for the model."""
+        head = self.link.head
+        kept = self.rules.retentions.get(head.written) if head and head.written else None
+        return self.rules.lifetime if kept is None else kept
 
     @property
     def shortfall(self) -> int:
@@ -340,7 +349,7 @@ def _candidates(case: Case, head: Head) -> Iterator[Cause]:
 
 
 def _retention(case: Case, head: Head) -> Iterator[Cause]:
-    lifetime, idle = case.rules.lifetime, case.idle
+    lifetime, idle = case.lifetime, case.idle
     if lifetime is not None and idle is not None and idle > lifetime:
         evidence = (f"idle_seconds={idle:.0f}", f"retention_seconds={lifetime:.0f}")
         yield Cause("retention_expired", evidence=evidence, confidence="inferred")
@@ -352,10 +361,10 @@ def _retention(case: Case, head: Head) -> Iterator[Cause]:
 
 
 def written(response: Response, request: Request) -> str | None:
-    """The lifetime that a call's cache writes got, as reported, else as asked for."""
+    """The lifetime that a call's cache writes got: by their counts, as the answer says, else as asked for."""
     usage = response.usage
     told = {"12h": usage.write_12h, "1h": usage.write_1h, "30m": usage.write_30m, "5m": usage.write_5m}
-    return next((lifetime for lifetime, count in told.items() if count), request.retention)
+    return next((name for name, count in told.items() if count), response.retention or request.retention)
 
 
 def _ordered(case: Case, head: Head, content: list[Cause], others: list[Cause]) -> tuple[Cause, ...]:

@@ -8,13 +8,11 @@ header needed).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 
 from otel_context_ledger.model import Json
 from otel_context_ledger.surfaces.events import mapping, text
-
-_MODEL = re.compile(r"([a-z]+-)(\d+)(?:\.(\d+))?")
+from otel_context_ledger.surfaces.facts import reaches
 
 
 def question(api: str, asks: Mapping[str, str], body: Json, previous: str | None) -> Json | None:
@@ -22,7 +20,7 @@ def question(api: str, asks: Mapping[str, str], body: Json, previous: str | None
     program said something itself. `asks` maps APIs to the first model of a family that can be asked, or to an empty
     text for every model."""
     form, first = _FORMS.get(api), asks.get(api)
-    if form is None or first is None or not _reaches(text(body.get("model")) or "", first):
+    if form is None or first is None or not reaches(text(body.get("model")) or "", first):
         return None
     return form(body, previous)
 
@@ -38,17 +36,6 @@ def _responses(body: Json, previous: str | None) -> Json | None:
 def _messages(body: Json, previous: str | None) -> Json | None:
     """Only requests that carry the object leave a fingerprint to compare with, so the first one carries null."""
     return None if "diagnostics" in body else {"diagnostics": {"previous_message_id": previous}}
-
-
-def _reaches(model: str, first: str) -> bool:
-    """Whether a model is of the same family as `first` and no older, going by the version in its name."""
-    if not first:
-        return True
-    versions = [match.groups() for name in (model, first) if (match := _MODEL.match(name))]
-    if len(versions) < 2 or versions[0][0] != versions[1][0]:
-        return False
-    own, least = ((int(major), int(minor or 0)) for _, major, minor in versions)
-    return own >= least
 
 
 _FORMS: Mapping[str, Callable[[Json, str | None], Json | None]] = {"responses": _responses, "messages": _messages}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -31,13 +32,16 @@ class Facts:
     markers: bool = False
     caches: bool = True
     retentions: Mapping[str, float] = field(default_factory=dict)
+    retention_from: Mapping[str, float] = field(default_factory=dict)
     windows: Mapping[str, int] = field(default_factory=dict)
     diagnostics: Mapping[str, str] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
 
-    def lifetime(self, asked: str | None) -> float | None:
-        """Seconds that a cached prefix lives, given what the request asked for."""
-        return self.retentions.get(asked, self.retention) if asked else self.retention
+    def lifetime(self, asked: str | None, model: str | None = None) -> float | None:
+        """Seconds that a cached prefix of a model lives, given what the request asked for."""
+        newer = next((kept for first, kept in self.retention_from.items() if reaches(model or "", first)), None)
+        usual = self.retention if newer is None else newer
+        return self.retentions.get(asked, usual) if asked else usual
 
     def window(self, model: str | None) -> int | None:
         """The context window of a model in tokens."""
@@ -67,11 +71,24 @@ class Lore:
 
 
 Table = Mapping[str, object]
+_MODEL = re.compile(r"([a-z]+-)(\d+)(?:\.(\d+))?")
+
+
+def reaches(model: str, first: str) -> bool:
+    """Whether a model is of the same family as `first` and no older, going by the version in its name; every model
+    reaches an empty `first`."""
+    if not first:
+        return True
+    versions = [match.groups() for name in (model, first) if (match := _MODEL.match(name))]
+    if len(versions) < 2 or versions[0][0] != versions[1][0]:
+        return False
+    own, least = ((int(major), int(minor or 0)) for _, major, minor in versions)
+    return own >= least
 
 
 def load(overrides: Table | None = None) -> Lore:
-    """The shipped facts under the user's `[facts.<surface>]` tables; of `windows`, `retentions` and `diagnostics` an
-    override replaces the entries that it names.
+    """The shipped facts under the user's `[facts.<surface>]` tables; of a fact that is a table an override replaces
+    the entries that it names.
 
     Raises `ValueError` naming the table and the value when an override is no fact or cannot be its value.
     """
@@ -133,6 +150,7 @@ _FORMS: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "minimum_previous": (_flag, "true or false"),
     "retention": (_seconds, "a number of seconds"),
     "retentions": (_table_of(_seconds), "a table of seconds"),
+    "retention_from": (_table_of(_seconds), "a table of seconds"),
     "write_lag": (_seconds, "a number of seconds"),
     "markers": (_flag, "true or false"),
     "caches": (_flag, "true or false"),

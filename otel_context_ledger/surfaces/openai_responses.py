@@ -86,6 +86,7 @@ def read_response(body: Json, usage: Table = USAGE) -> Response:
         tool_calls=calls,
         service_tier=text(body.get("service_tier")),
         route=text(body.get("provider")),
+        retention=retention_of(body),
         verdict=_verdict(told),
         verdict_tokens=count(told.get("cache_missed_tokens")),
         verdict_reusable=count(told.get("comparison_reusable_tokens")),
