@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import copy
 import logging
 import multiprocessing.util
 import os
@@ -260,7 +259,8 @@ def _with_question(
     extra, question = mapping(pick(options, "extra_json")), invocation.question(_sent(options))
     if question is None:
         return args, kwargs
-    changed = copy.copy(options)
+    # pydantic's own copy: under its version 1 the standard one would share the fields of the program's object.
+    changed = options.model_copy() if hasattr(options, "model_copy") else options.copy()
     if extra.keys() & question.keys():
         changed.extra_json = {**extra, **question}
     else:

@@ -226,21 +226,3 @@ def test_a_user_says_which_models_are_asked(
         for _ in range(2):
             client.responses.create(model="any", input=[ASK])
     assert [entry["verdict_requested_by"] for entry in ledger.flat()] == [None, "ledger"]
-
-
-def test_a_failure_of_ours_leaves_the_request_alone(
-    provider: Provider, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """If the question cannot be put, the program's own request goes out and nobody is said to have asked."""
-    name(monkeypatch, provider, "anthropic")
-    ledger.instrumentor.uninstrument()
-    ledger.instrumentor.instrument()
-    monkeypatch.setattr(copy, "copy", _refuse)
-    with anthropic.Anthropic(base_url=f"{provider.url}/anthropic", api_key="k", max_retries=0) as client:
-        client.messages.create(model="claude-x", max_tokens=9, messages=[ASK])
-    assert "diagnostics" not in provider.requests[-1].json
-    assert [entry["verdict_requested_by"] for entry in ledger.flat()] == [None]
-
-
-def _refuse(value: object) -> object:
-    raise TypeError(type(value).__name__)
