@@ -259,8 +259,7 @@ def _with_question(
     extra, question = mapping(pick(options, "extra_json")), invocation.question(_sent(options))
     if question is None:
         return args, kwargs
-    # pydantic's own copy: under its version 1 the standard one would share the fields of the program's object.
-    changed = options.model_copy() if hasattr(options, "model_copy") else options.copy()
+    changed = options.model_copy()
     if extra.keys() & question.keys():
         changed.extra_json = {**extra, **question}
     else:

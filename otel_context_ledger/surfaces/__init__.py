@@ -61,6 +61,8 @@ READERS: Mapping[tuple[str, str], Callable[[Json], Response]] = {
     ("kimi_code", CHAT): kimi.read_response,
     ("deepseek", CHAT): compatible.read_deepseek,
     ("gemini", CHAT): compatible.read_gemini,
+    ("x_ai", CHAT): compatible.read_x_ai,
+    ("groq", CHAT): compatible.read_groq,
     ("openrouter", CHAT): compatible.read_openrouter,
     ("openai", CHAT): openai_chat.read_response,
     ("azure_openai", CHAT): openai_chat.read_response,

@@ -1,4 +1,5 @@
-"""OpenAI-compatible servers as differences: where DeepSeek, OpenRouter, Gemini, vLLM and llama.cpp keep counts."""
+"""OpenAI-compatible servers as differences: where DeepSeek, OpenRouter, Gemini, xAI, Groq, vLLM and llama.cpp keep
+counts."""
 
 from __future__ import annotations
 
@@ -24,6 +25,8 @@ GEMINI = Table(
     grand_total=paths("total_token_count", "totalTokenCount", "total_tokens"),
     apart=True,
 )
+# xAI counts reasoning beside the completion and in the total (its page on consumption; vercel/ai#12425).
+X_AI = replace(openai_chat.USAGE, apart=True)
 OPENROUTER = replace(kimi.USAGE, cache_read=openai_chat.USAGE.cache_read, cache_write=openai_chat.USAGE.cache_write)
 ANY = replace(
     kimi.USAGE,
@@ -55,6 +58,17 @@ def read_gemini(body: Json) -> Response:
     """An answer of Gemini's OpenAI-compatible endpoint, or one that carries Gemini's own counts."""
     own = body.get("usage") or body.get("usage_metadata") or body.get("usageMetadata")
     return openai_chat.read_response({**body, "usage": own}, GEMINI)
+
+
+def read_x_ai(body: Json) -> Response:
+    """An answer of xAI, whose output leaves out the reasoning."""
+    return openai_chat.read_response(body, X_AI)
+
+
+def read_groq(body: Json) -> Response:
+    """An answer of Groq, whose streams end with a usage of its own kind where none was asked for."""
+    own = body.get("usage") or mapping(body.get("x_groq")).get("usage")
+    return openai_chat.read_response({**body, "usage": own})
 
 
 def read_openrouter(body: Json) -> Response:

@@ -44,7 +44,7 @@ _CHANNELS = (
 )
 _BODY = (
     "id", "model", "usage", "service_tier", "system_fingerprint", "provider", "timings", "usage_metadata",
-    "usageMetadata",
+    "usageMetadata", "x_groq",
 )  # fmt: skip
 
 

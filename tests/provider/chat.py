@@ -36,10 +36,11 @@ def events(reply: Reply) -> list[bytes]:
     last: JSON = {"index": 0, "delta": {}, "finish_reason": _finish(reply)}
     if not asked and reply.vendor in USAGE_IN_CHOICE:
         last |= reply.usage(CHAT)
+    own = {"x_groq": {"id": "req_1"} | reply.usage(CHAT)} if reply.vendor == "groq" and not asked else {}
     if reply.vendor == "vllm-continuous":
         chunks = [chunk | _so_far(reply, n) for n, chunk in enumerate(chunks, 1)]
     timed = _timed(reply)
-    chunks.append(_chunk(reply, last) | blank | ({} if asked else timed) | dict(reply.behaviour.extra))
+    chunks.append(_chunk(reply, last) | own | blank | ({} if asked else timed) | dict(reply.behaviour.extra))
     if asked:
         ended = {"choices": reply.listed([])} | reply.usage(CHAT) | timed
         chunks.append(_head(reply, "chat.completion.chunk") | ended)

@@ -82,6 +82,12 @@ def _gemini(counts: Counts) -> JSON:
     return _chat(counts) | {"completion_tokens": counts.output - counts.reasoning} | details
 
 
+def _x_ai(counts: Counts) -> JSON:
+    """Reasoning stands beside the completion and in the total."""
+    details = {"completion_tokens_details": {"reasoning_tokens": counts.reasoning}}
+    return _gemini(counts) | details
+
+
 def timings(counts: Counts) -> JSON:
     """What llama.cpp evaluated, apart from what it had."""
     return {"cache_n": counts.cached, "prompt_n": counts.prompt - counts.cached, "predicted_n": counts.output}
@@ -149,6 +155,7 @@ CHAT: dict[str, Callable[[Counts], JSON]] = {
     "kimi-details": _kimi_details, "kimi-both": _kimi_both, "kimi-writes": _kimi_writes,
     "kimi-creation": _kimi_creation, "legacy": _legacy, "azure": _legacy, "vllm-off": _silent,
     "openrouter": _openrouter, "gemini": _gemini, "llama": _vllm, "llama-timings": _chat, "vllm-continuous": _vllm,
+    "x_ai": _x_ai, "groq": _vllm,
 }  # fmt: skip
 RESPONSES: dict[str, Callable[[Counts], JSON]] = {
     "openai": _responses, "azure": _older_responses, "vllm": _older_responses, "llama": _older_responses,
