@@ -180,9 +180,11 @@ def combined(seen: tuple[Cause, ...], verdict: str | None) -> Judgement:
     confirmed = tuple(_confirmed(cause) if _same(cause, verdict or "", words) else cause for cause in seen)
     if confirmed != seen:
         return Judgement(confirmed, False)
-    if name in _OPEN:
-        told = Cause(words[0], evidence=("provider_reported",))
-        return Judgement((told, *(seen if name == "previous_unknown" else seen[1:])), name == "provider_unexplained")
+    told = Cause(words[0], evidence=("provider_reported",))
+    if name == "provider_unexplained":
+        return Judgement((told, *seen[1:]), True)
+    if name == "previous_unknown" or (name == "cold_start" and not seen[0].detail):
+        return Judgement((told, *seen), False)
     return Judgement(seen, None if name == "not_reported" else True)
 
 
@@ -532,8 +534,6 @@ _DIVERGENT = frozenset(
     {"model_changed", "policy_changed", "volatile_prefix", "client_version_changed", "tools_changed", "tools_reordered",
      "tools_serialization_changed", "history_rewritten", "history_compacted"}
 )  # fmt: skip
-# Causes that say that we do not know.
-_OPEN = frozenset({"provider_unexplained", "previous_unknown"})
 NO_DIVERGENCE = "no_divergence"
 
 
