@@ -6,6 +6,7 @@ Every variable `CONTEXT_LEDGER_X` may also be written `OTEL_CONTEXT_LEDGER_X`, w
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -70,6 +71,11 @@ def stated(environ: Mapping[str, str], variable: str) -> str:
     """What the environment says under a variable's name, `""` for nothing. A flag of opentelemetry-instrument sets the
     longer spelling, and a flag outranks the environment."""
     return environ.get(f"OTEL_{variable}", "").strip() or environ.get(variable, "").strip()
+
+
+def digest_key() -> str | None:
+    """The key of digests, for those who export one beside any ledger."""
+    return stated(os.environ, f"{PREFIX}DIGEST_KEY") or None
 
 
 def _because(error: ValueError) -> str:

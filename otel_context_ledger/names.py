@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from otel_context_ledger.canonical import digest
+from otel_context_ledger import config
+from otel_context_ledger.canonical import digest, key_of, written
 from otel_context_ledger.spelling import MAX_NAME, name
 
 # Hexadecimal digits of the digest that stands for the end of a longer name.
@@ -20,7 +21,7 @@ def named(value: object) -> str:
 
     Texts, whole numbers and UUIDs are names; nothing else is asked for its text, which may hold anything. What cannot
     be printed is replaced. Of more than 256 characters the first remain, with a digest of all: two long names that
-    begin alike stay two, and one name is the same in every process.
+    begin alike stay two, and one name is the same in every process that has the same digest key.
     """
     if isinstance(value, str):
         text = str.__str__(value)
@@ -32,7 +33,13 @@ def named(value: object) -> str:
     text = name(text, len(text))
     if len(text) <= MAX_NAME:
         return text
-    return f"{text[: MAX_NAME - DIGITS - len(_CUT)]}{_CUT}{digest(text.encode()).hex()[:DIGITS]}"
+    return f"{text[: MAX_NAME - DIGITS - len(_CUT)]}{_CUT}{_told(text)}"
+
+
+def _told(text: str) -> str:
+    """The digest of a whole name, keyed like every other that leaves."""
+    key = config.digest_key()
+    return written(digest(text.encode()), key_of(key) if key else None).split(":")[1][:DIGITS]
 
 
 def _number(value: UUID | int) -> str:

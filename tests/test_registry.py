@@ -23,6 +23,18 @@ FOLDER = ROOT / "spec" / "registry"
 GROUPS = {"task", "model", "context", "cache", "request", "money", "checks", "compaction", "self"}
 # Fields of an Entry outside its groups: they are there for metrics and for the standard names.
 UNGROUPED = {"system_fingerprint", "sampling", "usage", "cost_components", "repo_head", "service_tier"}
+# What a value can be, and the types that it then has.
+HOLDS = {
+    "count": {"int", "string"},
+    "number": {"double"},
+    "flag": {"boolean"},
+    "word": {"string", "string[]"},
+    "id": {"string"},
+    "name": {"string"},
+    "text": {"string"},
+    "phrase": {"string", "string[]"},
+    "digest": {"string", "string[]"},
+}
 COMPONENTS = {"sdk", "correctness", "collector", "diagnostics"}
 TYPES = ["string", "int", "double", "boolean", "string[]", "int[]", "double[]", "boolean[]"]
 PYTHON_TYPES = {"string": str, "int": int, "double": float, "boolean": bool, "string[]": list}
@@ -49,7 +61,9 @@ NOTES = {
     "field": TEXT,
     "cardinality": {"enum": ["bounded", "unbounded"]},
     "component": {"enum": sorted(COMPONENTS)},
-    "guessable": {"type": "boolean"},
+    "privacy": record(
+        {"holds": {"enum": sorted(HOLDS)}, "guessable": {"type": "boolean"}, "note": TEXT}, ("guessable", "note")
+    ),
 }
 ATTRIBUTE = record(
     {
@@ -59,7 +73,7 @@ ATTRIBUTE = record(
         "note": TEXT,
         "examples": several({}),
         "stability": STABILITY,
-        "annotations": record(NOTES, ("field", "guessable")),
+        "annotations": record(NOTES, ("field",)),
     },
     ("note",),
 )
@@ -75,6 +89,7 @@ UPSTREAM = record(
                 "source": {"enum": ["genai", "semconv"]},
                 "cardinality": NOTES["cardinality"],
                 "component": NOTES["component"],
+                "privacy": NOTES["privacy"],
             }
         ),
     }
@@ -263,9 +278,23 @@ def test_check_verdicts_are_the_words_of_the_checks() -> None:
 
 
 def test_digests_say_whether_they_can_be_guessed() -> None:
-    """Every digest has the mark, and nothing else has it."""
+    """Every digest has the mark, and so may a name or a text: a session's can be the digest of a cache key, and the end
+    of a very long one is a digest of the whole."""
     names = re.compile("_hash$|_identity$|compaction[.]identity_|repo_snapshot$|prefix_locator$|digest_scheme$")
-    assert {key for key, row in OURS.items() if "guessable" in row} == {key for key in OURS if names.search(key)}
+    digests = {key for key, row in OURS.items() if row["privacy"]["holds"] == "digest"}
+    marked = {row["privacy"]["holds"] for row in EVERY.values() if "guessable" in row["privacy"]}
+    assert (digests, marked) == (set(filter(names.search, OURS)), {"digest", "name", "text"})
+    assert {key for key in digests if "guessable" not in OURS[key]["privacy"]} == set()
+
+
+def test_every_attribute_says_what_it_gives_away() -> None:
+    """What a value holds fits its type; a word of a list is a word; where more than a number or a word leaves, it is
+    said whose it is or of what. docs/privacy.md is written from this."""
+    wrong = {key for key, row in EVERY.items() if row["type"] not in HOLDS[row["privacy"]["holds"]]}
+    listed = {key for key, row in EVERY.items() if row["members"] and row["privacy"]["holds"] != "word"}
+    told = ("id", "name", "text", "phrase", "digest")
+    silent = {key for key, row in EVERY.items() if row["privacy"]["holds"] in told and "note" not in row["privacy"]}
+    assert (wrong, listed, silent) == (set(), set(), set())
 
 
 def test_every_entry_field_has_exactly_one_attribute() -> None:

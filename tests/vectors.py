@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from otel_context_ledger import accounts, canonical, line, surfaces
+from otel_context_ledger import accounts, canonical, line, spelling, surfaces
 from otel_context_ledger import model as m
 from otel_context_ledger.cli import show, tasks
 from otel_context_ledger.cli.calls import Call
@@ -58,7 +58,19 @@ def find(
 def run_canonical(given: Mapping[str, Any], want: Any) -> Any:
     """A JSON value → its canonical text and digest."""
     raw = canonical.canonical(given["value"])
-    return {"canonical": raw.decode(), "digest": canonical.written(canonical.digest(raw))}
+    key = canonical.key_of(given["key"]) if "key" in given else None
+    return {"canonical": raw.decode(), "digest": canonical.written(canonical.digest(raw), key)}
+
+
+def run_spelling(given: Mapping[str, Any], want: Any) -> Any:
+    """A text of somebody else and what it stands for → how it leaves."""
+    spell: dict[str, Callable[[str], str | None]] = {
+        "name": spelling.name,
+        "model": spelling.model,
+        "word": spelling.word,
+        "session": lambda text: spelling.session(text, canonical.written),
+    }
+    return {"spelled": spell[given["as"]](given["text"])}
 
 
 def run_segments(given: Mapping[str, Any], want: Any) -> Any:
@@ -239,6 +251,7 @@ def outcome(at: int, told: Mapping[str, Any]) -> m.Outcome:
 
 RUNNERS: Mapping[str, Callable[[Mapping[str, Any], Any], Any]] = {
     "canonical": run_canonical,
+    "spelling": run_spelling,
     "segments": run_segments,
     "volatility": run_volatility,
     "surfaces": run_surfaces,

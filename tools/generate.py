@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,9 +147,35 @@ def table(head: str, rows: Iterable[Sequence[str]]) -> str:
 def _attributes(rows: Iterable[Row]) -> str:
     return table("Attribute | Type | Meaning | Example | Cardinality | Guessable | From", (
         [f"`{row['key']}`", row["type"], row["brief"], f"`{json.dumps(row['examples'][0])}`", row["cardinality"],
-         {"True": "yes", "False": "no"}.get(str(row.get("guessable")), ""), row["component"]]
+         _guessable(row), row["component"]]
         for row in rows
     ))  # fmt: skip
+
+
+def _guessable(row: Row) -> str:
+    return {True: "yes", False: "no", None: ""}[row["privacy"].get("guessable")]
+
+
+def _private(rows: Iterable[Row]) -> str:
+    return table("Attribute | Holds | Whose, or of what | Guessable | From", (
+        [f"`{row['key']}`", row["privacy"]["holds"], row["privacy"].get("note", ""), _guessable(row), row["component"]]
+        for row in rows
+    ))  # fmt: skip
+
+
+def privacy(registry: Registry) -> Parts:
+    rows = (*registry.attributes, *registry.upstream)
+    groups = itertools.groupby(registry.attributes, lambda row: row["group"])
+    kinds = {name: [row for row in rows if row["privacy"]["holds"] == name] for name in ("name", "id")}
+    guessed = [f"`{row['key']}`" for row in rows if row["privacy"].get("guessable")]
+    return {
+        "groups": "\n\n".join(f"### {name.title()}\n\n{_private(rows)}" for name, rows in groups),
+        "upstream": _private(registry.upstream),
+        "guessable": textwrap.fill(", ".join(guessed), 118, break_long_words=False, break_on_hyphens=False),
+        "names": str(len(kinds["name"])),
+        "ids": str(len(kinds["id"])),
+        "attributes": str(len(rows)),
+    }
 
 
 def docs(registry: Registry) -> Parts:
@@ -177,6 +204,7 @@ TARGETS: Mapping[str, Callable[[Registry], Parts]] = {
     "otel_context_ledger/environment_variables.py": environment,
     "collector/internal/semconv/semconv.go": go,
     "docs/attributes.md": docs,
+    "docs/privacy.md": privacy,
 }
 
 

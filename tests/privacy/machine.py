@@ -35,7 +35,8 @@ ECHOES = {"err-400-": 400, "err-429-": 429, "err-500-": 500}
 @dataclass(frozen=True, slots=True)
 class Left:
     """What is left of some runs: `texts` are (attribute, text) of all that can be decoded, `raw` every byte sent or
-    written, `planted` and `ended` what the program says of itself, `wire` what the provider got of it."""
+    written, `lines` those of calls, `planted` and `ended` what the program says of itself, `wire` what the provider
+    got of it."""
 
     texts: Sequence[tuple[str, str]]
     raw: Sequence[bytes]
@@ -178,10 +179,11 @@ def runs(folder: Path, times: int = 1, *arguments: str, **settings: str) -> Left
     lines = [json.loads(line) for line in _ledger(folder).read_bytes().splitlines()]
     texts = [pair for message in messages for pair in decoded(message)]
     texts += [pair for line in lines for pair in spelled(line)]
+    entries = [line for line in lines if "kind" not in line]
     sent = [message.SerializeToString() for message in messages]
     planted = {place for one in said for place in one["planted"]}
     return Left(
-        texts, [*sent, *files, stderr.encode()], lines, frozenset(planted), said[0]["ended"], stderr, wire
+        texts, [*sent, *files, stderr.encode()], entries, frozenset(planted), said[0]["ended"], stderr, wire
     )  # fmt: skip
 
 
@@ -221,22 +223,11 @@ def decoded(message: Any, name: str | None = None) -> Iterator[tuple[str, str]]:
                 yield name or f"{message.DESCRIPTOR.name.lower()} {field.name}", text
 
 
-def spelled(line: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Every text of a ledger line with its attribute's name."""
-    for group, members in line.items():
-        if group == "segments":
-            yield from (("segments", text) for text in _leaves(members))
-            continue
-        for field, value in members.items():
-            inner = value.items() if isinstance(value, dict) else [(None, value)]
-            for more, item in inner:
-                yield from ((f"{field}.{more}" if more else field, text) for text in _leaves(item))
-
-
-def _leaves(value: Any) -> Iterator[str]:
+def spelled(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
+    """Every text of a ledger line with its attribute's name, which is its place in its group."""
     if isinstance(value, dict):
-        yield from (text for item in value.values() for text in _leaves(item))
+        yield from (pair for key, item in value.items() for pair in spelled(item, (*path, key)))
     elif isinstance(value, list):
-        yield from (text for item in value for text in _leaves(item))
+        yield from (pair for item in value for pair in spelled(item, path))
     elif value is not None:
-        yield str(value)
+        yield ("segments" if path[0] == "segments" else ".".join(path[1:]) or path[0]), str(value)

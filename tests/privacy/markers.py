@@ -30,7 +30,7 @@ class Exported:
 _SERVED = ("model_served", "gen_ai.response.model", "miss_evidence")
 # A provider may name the model as it was asked for.
 _MODEL = ("model_id", "gen_ai.request.model", "span name", *_SERVED)
-_SESSION = ("session_id", "parent_session_id", "gen_ai.conversation.id")
+_SESSION = ("session_id", "parent_session_id", "fork_of", "gen_ai.conversation.id")
 _TOOL = ("miss_position.name", "miss_evidence", "segments")
 _RESPONSE = ("response_id", "gen_ai.response.id", "gen_ai.request.previous_response.id")
 _EFFORT = ("reasoning_effort", "reasoning_effort_requested", "gen_ai.request.reasoning.level", "miss_evidence")
@@ -51,6 +51,8 @@ MAY_LEAVE: Mapping[str, Exported] = {
     "named.session": Exported(_SESSION, "the program names it in order to find it again"),
     "named.task": Exported(("task_id",), "the same"),
     "named.attempt": Exported(("attempt_id",), "the same"),
+    "named.outcome": Exported(("outcome.id", "outcome_id"), "the program names it in order to tell it again"),
+    "named.reason": Exported(("outcome.reason", "reason"), "the program says it for being read"),
     "named.agent": Exported(("agent", "gen_ai.agent.name"), "the same, in CONTEXT_LEDGER_AGENT"),
     "named.error_class": Exported(("error_type", "error.type"), "the class of an error, never its text"),
     "named.value_class": Exported(("ledger_error",), "the class of a value that JSON has no form for"),

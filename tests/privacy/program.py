@@ -18,7 +18,7 @@ from typing import Any
 import anthropic
 import openai
 
-from otel_context_ledger import attempt, session, task
+from otel_context_ledger import attempt, outcome, session, task
 from tests import ways
 from tests.privacy import markers
 
@@ -488,8 +488,9 @@ def changes(body: Body) -> Iterator[tuple[str, Body]]:
 @contextlib.contextmanager
 def names() -> Iterator[None]:
     """The names that a program may give."""
-    with session(mark("named.session")), task(mark("named.task")), attempt(mark("named.attempt")):
+    with session(mark("named.session")), task(f"{mark('named.task')} {FILL}"), attempt(mark("named.attempt")):
         yield
+        outcome(outcome_id=mark("named.outcome"), reason=mark("named.reason"), success=True)
 
 
 def conversation(url: str) -> None:
