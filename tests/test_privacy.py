@@ -32,8 +32,8 @@ MEANT = {
 
 @pytest.fixture(scope="module")
 def left(tmp_path_factory: pytest.TempPathFactory) -> Left:
-    """Two runs of the whole program over one ledger file."""
-    return machine.runs(tmp_path_factory.mktemp("whole"), 2)
+    """Two runs of the whole program over one ledger file, with all that can be opted into."""
+    return machine.runs(tmp_path_factory.mktemp("whole"), 2, CONTEXT_LEDGER_PROVIDER_DIAGNOSTICS="true")
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +74,30 @@ def test_the_registry_says_the_same(left: Left) -> None:
     chosen = {name for name, one in PRIVACY.items() if one["holds"] in ("name", "id")} - OWN
     assert chosen - set(holds) == set()
     assert chosen - {name for name, _ in left.texts} == set()
+
+
+_PRINTABLE = "(?:[^\\W_]|[ -~\N{REPLACEMENT CHARACTER}…])"
+FORMS = {
+    "count": r"\d+(-\d+)?",
+    "number": r"-?\d+(\.\d+)?(e-?\d+)?",
+    "flag": "True|False",
+    "word": r"[A-Za-z0-9_.:+-]{1,64}",
+    "id": _PRINTABLE + "{1,256}",
+    "name": _PRINTABLE + "{1,256}",
+    "text": _PRINTABLE + "{1,512}",
+    "phrase": _PRINTABLE + "{1,1024}",
+    "digest": r"(xxh3|b2k|git):[0-9a-f]{32}|\d+:\d+:[0-9a-f]{16}|xxh3|b2k:[0-9a-f]{8}|pending|off|git:unborn",
+}  # fmt: skip
+
+
+def test_every_value_is_what_the_registry_says(left: Left) -> None:
+    """A word is a word, a digest a digest, a count a number; and nothing is exported that is not in the registry."""
+    known = [(name, text) for name, text in left.texts if name in PRIVACY]
+    wrong = {(name, text) for name, text in known if not re.fullmatch(FORMS[PRIVACY[name]["holds"]], text)}
+    assert wrong == set()
+    ours = {text.removeprefix("context_ledger.") for name, text in left.texts if name == "key"}
+    beside = ("telemetry.", "service.", "code.", "process.", "host.")
+    assert {name for name in ours - set(PRIVACY) if not name.startswith(beside)} == set()
 
 
 def test_what_may_leave_stands_where_it_should(left: Left, places: frozenset[str]) -> None:

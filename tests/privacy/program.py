@@ -23,6 +23,7 @@ from tests import ways
 from tests.privacy import markers
 
 FILL = "Read the file before you write to it, and say what you changed. " * 40
+SUMMARISE = "Your task is to create a detailed summary of the conversation so far."
 PLANTED: set[str] = set()
 ENDED: dict[str, int] = {}
 Body = dict[str, Any]
@@ -307,6 +308,8 @@ def client(way: ways.Way, url: str, **more: Any) -> Any:
     headers = {
         "x-team": mark("sent.header.client"),
         "user-agent": f"{mark('sent.user_agent')}/1.0 ({mark('sent.user_agent.rest')}; home)",
+        "x-msh-device-name": mark("sent.header.device"),
+        "x-msh-device-id": mark("sent.header.device_id"),
         "cookie": mark("sent.header.cookie"),
         "proxy-authorization": mark("sent.header.proxy"),
     }
@@ -439,6 +442,21 @@ async def cancelled(url: str) -> None:
     await running
 
 
+def other_ways(url: str) -> None:
+    """By the client's own `post`, by a response that is streamed as it is, and what is no model call at all."""
+    with client(PLAIN, url) as using:
+        given = {name: value for name, value in arguments(PLAIN).items() if not name.startswith("extra_")}
+        with ending("post"):
+            using.post("/chat/completions", cast_to=object, body=given)
+        with ending("streaming"), using.chat.completions.with_streaming_response.create(**arguments(PLAIN)) as response:
+            for _ in response.iter_lines():
+                pass
+        with contextlib.suppress(openai.APIError):
+            using.embeddings.create(model=model("kimi"), input=say("sent.embedding"))
+        with contextlib.suppress(openai.APIError):
+            using.moderations.create(input=say("sent.moderation"))
+
+
 def cancellations(url: str) -> None:
     """A task cancelled with a message, a stream closed early, one never read."""
     with ending("cancelled"):
@@ -482,7 +500,10 @@ def changes(body: Body) -> Iterator[tuple[str, Body]]:
     )
     yield "in_band", body | {"messages": [*more, {"role": "user", "effort": say("changed.effort"), "content": "x"}]}
     yield "metadata", body | {"metadata": {"session_id": mark("sent.metadata.session_id")}}
-    yield "asked", body | {"messages": [*more, {"role": "user", "content": say("changed.instruction")}]}
+    yield (
+        "asked",
+        body | {"messages": [*more, {"role": "user", "content": f"{SUMMARISE} {say('changed.instruction')}"}]},
+    )
 
 
 @contextlib.contextmanager
@@ -547,7 +568,7 @@ def azure(url: str) -> None:
         using.messages.create(model=model("anthropic"), max_tokens=8, messages=[{"role": "user", "content": FILL}])
 
 
-EVERYTHING = (every_way, errors, app_errors, cancellations, conversation)
+EVERYTHING = (every_way, errors, app_errors, other_ways, cancellations, conversation)
 SHORT = (conversation,)
 
 
