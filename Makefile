@@ -8,10 +8,10 @@ NOX = PATH="$$PATH:$$(ls -d $$HOME/.pyenv/versions/3.1*/bin 2>/dev/null | paste 
 ENGINE_STAMP := $(VENV)/.engine
 
 .DEFAULT_GOAL := help
-.PHONY: help setup generate format check test matrix clients demo bench build clean
+.PHONY: help setup generate format check test matrix clients demo bench bench-peers build clean
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: $(STAMP) ## make the environment .venv
 
@@ -55,6 +55,9 @@ demo: $(STAMP) ## a small coding agent, and what its context cost (ENGINE=llama:
 
 bench: $(STAMP) ## added CPU per call and per stream event, as shares of the SDK's own
 	$(BIN)/python -m benchmarks
+
+bench-peers: $(STAMP) ## the same beside other instrumentations, each in an environment of its own
+	$(BIN)/python -m benchmarks.peers
 
 build: $(STAMP) ## the wheel and source archive, into dist/
 	$(BIN)/python -m build -q

@@ -46,12 +46,12 @@ def conditions() -> Mapping[str, str]:
     """What the numbers hold for."""
     packages = {name: version(name) for name in _PACKAGES}
     return {
-        "python": platform.python_version(), **packages, "cpu": f"{_cpu()} x {os.cpu_count()}",
+        "python": platform.python_version(), **packages, "cpu": f"{cpu()} x {os.cpu_count()}",
         "date": date.today().isoformat(),
     }  # fmt: skip
 
 
-def _cpu() -> str:
+def cpu() -> str:
     """The processor's model where the system tells it."""
     facts = Path("/proc/cpuinfo")
     lines = facts.read_text("utf-8").splitlines() if facts.exists() else []
