@@ -12,11 +12,11 @@ Flags say what is odd, with the numbers that contradict each other, the used one
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 
 from otel_context_ledger.model import Json, Usage
-from otel_context_ledger.records import quick
+from otel_context_ledger.records import changed, quick
 from otel_context_ledger.surfaces.events import MAX_COUNT
 
 Path = tuple[str, ...]
@@ -117,12 +117,12 @@ def _classes(base: Usage, counts: _Counts, disjoint: bool | None, flags: list[st
         total = cached + counts.miss
     if total is None:
         source = base.source if base.output is not None else "missing"
-        return replace(base, source=source, flags=(*flags, "input_missing"))
+        return changed(base, source=source, flags=(*flags, "input_missing"))
     parts = (cached or 0) + (write or 0)
     if disjoint is None:
         disjoint = _proven(counts, total, parts)
     if disjoint is None:
-        return replace(base, flags=(*flags, f"inclusivity_unknown({total},{parts})"))
+        return changed(base, flags=(*flags, f"inclusivity_unknown({total},{parts})"))
     if disjoint and cached and write and total == parts:
         disjoint, flags = False, [*flags, "suspicious_equality"]
     elif not disjoint and parts > total:
@@ -132,8 +132,8 @@ def _classes(base: Usage, counts: _Counts, disjoint: bool | None, flags: list[st
         flags = [*flags, f"miss_conflict({total - cached},{counts.miss})"]
     flags = [*flags, *_grand(counts, rest + parts)]
     if cached is None:
-        return replace(base, unreported=rest, cache_write=write, flags=tuple(flags))
-    return replace(base, uncached=rest, cache_read=cached, cache_write=write, flags=tuple(flags))
+        return changed(base, unreported=rest, cache_write=write, flags=tuple(flags))
+    return changed(base, uncached=rest, cache_read=cached, cache_write=write, flags=tuple(flags))
 
 
 def _proven(counts: _Counts, total: int, parts: int) -> bool | None:
@@ -165,8 +165,8 @@ def _with_extras(counts: _Counts, tool_input: int) -> tuple[_Counts, list[str]]:
         if grand == total + output + tool + thought
     ]
     if len(fits) != 1:
-        return replace(counts, grand=None), ["ambiguous_total"]
-    return replace(counts, total=total + fits[0][0], output=output + fits[0][1]), []
+        return changed(counts, grand=None), ["ambiguous_total"]
+    return changed(counts, total=total + fits[0][0], output=output + fits[0][1]), []
 
 
 def _conflicts(usage: Json, table: Table) -> Iterator[str]:
