@@ -5,9 +5,10 @@ The two wings meet here and nowhere else. Pure but for its state, which one lock
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
+from itertools import starmap
 from threading import Lock
 
 from otel_context_ledger import model as m
@@ -29,6 +30,7 @@ from otel_context_ledger.surfaces import MESSAGES, Surface
 from otel_context_ledger.surfaces.facts import Lore
 
 MAX_ROUTES = 8
+MAX_EXPORTED = 2048
 _HASHES = (
     ("policy_hash", "policy"), ("policy_wire_hash", "policy_wire"), ("tool_schema_hash", "tools"),
     ("tool_wire_hash", "tools_wire"),
@@ -91,7 +93,10 @@ class Ledger:
         self._lore, self._version, self._prices = lore, version, Prices(prices)
         self._lineage = Lineage(bounds.sessions, bounds.bytes, lore.forms.summary_openings)
         self._policies, self._observed, self._traces = Policies(), Observations(), Traces()
-        self._export = partial(exported, key=digest_key)
+        # Most of what a call exports its comparable call has exported before.
+        self._write: Callable[[bytes], str] = partial(exported, key=digest_key)
+        self._export: Callable[[bytes], str] = lru_cache(MAX_EXPORTED)(self._write)
+        self._spell = lru_cache(MAX_EXPORTED)(self._spelled)
         self._scheme = scheme(digest_key)
         self._lock = Lock()
 
@@ -312,7 +317,6 @@ class Ledger:
 
     def _context(self, draft: Draft) -> m.ContextGroup:
         head, around, outline = draft.link.head, draft.around, draft.outline
-        places = [locator.spell(at, size, self._export(link)) for at, size, link in locator.locate(outline)]
         hashes = self._hashes(draft)
         trace = draft.found.trace.entry_id if draft.found else None
         return m.ContextGroup(
@@ -325,8 +329,11 @@ class Ledger:
             cache_identity=self._export(draft.identity.cache),
             identity_changed=draft.identity.changed(head.identity) if head else None,
             comparable_id=head.entry_id if head else trace,
-            prefix_locator=tuple(places),
+            prefix_locator=tuple(starmap(self._spell, locator.locate(outline))),
         )
+
+    def _spelled(self, boundary: int, size: int, link: bytes) -> str:
+        return locator.spell(boundary, size, self._export(link))
 
     def trail(self, draft: Draft) -> m.Trail:
         """The segments that a call added to its comparable call; digested off the hot path."""
@@ -335,10 +342,10 @@ class Ledger:
         shared = draft.link.shared if same_header else 0
         keep = len(outline.header) + shared if same_header else 0
         header = () if same_header else outline.header
-        rows = [(s.kind, s.name, s.size, self._export(s.digest)) for s in header]
+        rows = [(s.kind, s.name, s.size, self._write(s.digest)) for s in header]
         ends = range(shared, len(outline.messages))
         rows += [
-            ("message", titled(outline.messages[at]), outline.sizes[at], self._export(outline.digests[at]))
+            ("message", titled(outline.messages[at]), outline.sizes[at], self._write(outline.digests[at]))
             for at in ends[: m.MAX_TRAIL]
         ]
         return m.Trail(head.entry_id if head and same_header else None, keep, tuple(rows))
@@ -362,7 +369,7 @@ class _Verdict:
         return self.case.shortfall if known and draft.kind == "agent" else None
 
 
-def _names(request: m.Request, around: m.Surroundings, export: partial[str]) -> list[tuple[str, str]]:
+def _names(request: m.Request, around: m.Surroundings, export: Callable[[bytes], str]) -> list[tuple[str, str]]:
     """The sessions that the program or the request names, the most explicit first. A cache key may hold anything, so
     its digest stands for it."""
     key = f"key-{export(digest(request.cache_key.encode())).split(':')[1][:16]}" if request.cache_key else None

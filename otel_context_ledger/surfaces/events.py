@@ -42,7 +42,11 @@ def plain(thing: Any, depth: int = 0) -> object:
     if isinstance(thing, (list, tuple)):
         return [plain(item, depth + 1) for item in thing]
     fields = {**getattr(thing, "__dict__", {}), **(getattr(thing, "__pydantic_extra__", None) or {})}
-    return {key: plain(value, depth + 1) for key, value in fields.items() if key != "parsed" and key[:1] != "_"}
+    return {
+        key: value if type(value) in _PLAIN else plain(value, depth + 1)
+        for key, value in fields.items()
+        if key != "parsed" and key[:1] != "_"
+    }
 
 
 def never(event: object) -> bool:

@@ -172,6 +172,8 @@ def _with_extras(counts: _Counts, tool_input: int) -> tuple[_Counts, list[str]]:
 def _conflicts(usage: Json, table: Table) -> Iterator[str]:
     """Spellings of one class that are both present and differ."""
     for name, places in (("cached_tokens", table.cache_read), ("cache_write_tokens", table.cache_write)):
+        if len(places) < 2:
+            continue
         given = list(dict.fromkeys(n for path in places if (n := _number(_at(usage, path))) is not None))
         if len(given) > 1:
             yield f"{name}_conflict({','.join(map(str, given))})"
@@ -187,8 +189,11 @@ def _impossible(usage: Json, table: Table) -> Iterator[str]:
 
 def _unparsed(usage: Json, table: Table) -> Iterator[str]:
     """Whether what should be an object of details is something else, such as its text (case AC33)."""
-    inner = {path[:1] for path in table.counts() if len(path) > 1}
-    if any((held := _at(usage, path)) is not None and not isinstance(held, Mapping) for path in inner):
+    if any(
+        (held := usage.get(path[0])) is not None and type(held) is not dict and not isinstance(held, Mapping)
+        for path in table.counts()
+        if len(path) > 1
+    ):
         yield "details_unparsed"
 
 
@@ -241,7 +246,7 @@ def _amount(value: object) -> float | None:
 
 def _at(usage: object, path: Path) -> object:
     for step in path:
-        if not isinstance(usage, Mapping):
+        if type(usage) is not dict and not isinstance(usage, Mapping):
             return None
         usage = usage.get(step)
     return usage
