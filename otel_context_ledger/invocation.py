@@ -96,10 +96,11 @@ class Desk:
         self.errors: dict[str, int] = {}
         self.awaited = self.asks = False
         self._open: weakref.WeakSet[Invocation] = weakref.WeakSet()
+        self._guards: dict[str, Guard] = {}
 
     def guard(self, stage: str) -> Guard:
         """The guard around a step of ours."""
-        return Guard(self, stage)
+        return self._guards.get(stage) or self._guards.setdefault(stage, Guard(self, stage))
 
     def note(self, stage: str, error: Exception) -> None:
         """Counts an error of ours and says the first one of its stage once; never raises."""
@@ -176,6 +177,9 @@ def _copied(calls: weakref.WeakSet[Invocation]) -> list[Invocation] | None:
         return list(calls)
     except RuntimeError:
         return None
+
+
+_UNREAD = m.Response()
 
 
 class Invocation:
@@ -339,7 +343,7 @@ class Invocation:
         self._ended = True
         desk = self._desk
         desk.ended(self)
-        response, flaw = m.Response(), None
+        response, flaw = _UNREAD, None
         with desk.guard("response"):
             flaw = "response_unreadable"
             response = read()
@@ -347,10 +351,9 @@ class Invocation:
         with desk.guard("finish"):
             duration = desk.ticks() - self._began
             timing = m.Timing(duration, self._first_token, self._first_content)
+            ending = changed(ending, truncated=self._dropped, counted_by=desk.telemetry.counter())
             entry = desk.ledger.close(self.draft, response, ending, timing, self._now + duration, flaw)
-            cut = self._dropped or entry.self.truncated
-            own = changed(entry.self, counted_by=desk.telemetry.counter(), truncated=cut)
-            self._publish(changed(entry, self=own))
+            self._publish(entry)
 
     def _publish(self, entry: m.Entry) -> None:
         desk = self._desk
@@ -389,12 +392,16 @@ def _told(value: object) -> str | None:
 
 def _sampling(given: Mapping[str, object]) -> dict[str, object]:
     """The sampling settings that are numbers, as they should be; a text in the place of one may say anything."""
+    if not given:
+        return {}
     pairs = ((key, given.get(name)) for name, key in SAMPLING.items())
     return {key: value for key, value in pairs if _number(value, s.TYPES[key])}
 
 
 def _output_type(settings: Mapping[str, object]) -> dict[str, object]:
     """json or text, where the request says so."""
+    if not settings:
+        return {}
     wanted = mapping(settings.get("response_format")) or mapping(mapping(settings.get("text")).get("format"))
     kind = wanted.get("type")
     names = {"json_object": "json", "json_schema": "json", "text": "text"}

@@ -233,15 +233,15 @@ class Ledger:
         head, earlier, usage = draft.head, draft.link.head, response.usage
         if head is None:
             return ()
-        self._lineage.drop(head)
         if ending.how == "failed":
+            self._lineage.drop(head)
             return ()
         scope = (draft.surface.name, draft.request.model, draft.endpoint)
         self._observed.note(scope, usage.cache_read, earlier.tokens if earlier else None)
         extends = draft.link.relation in ("extends", "repeats", "continues")
         replaces = earlier if earlier and extends and earlier.identity.cache == draft.identity.cache else None
         settled = _settled(head, response, draft, case, extends, now)
-        self._lineage.put(settled, replaces if replaces and replaces.session == head.session else None)
+        self._lineage.settle(head, settled, replaces if replaces and replaces.session == head.session else None)
         if judgement.causes and judgement.causes[0].name == "tools_reordered":
             times, gap = self._lineage.reordered(head.session, draft.around.now)
             return (f"recurrence={times}", *([f"interval_seconds={gap:.0f}"] if gap is not None else []))
@@ -285,7 +285,8 @@ class Ledger:
             around.now,
             self._version,
             f"unencodable:{spelling.word(found)}" if found and not flaw else found,
-            truncated=len(response.finish_reasons) > spelling.MAX_WORDS,
+            truncated=ending.truncated or len(response.finish_reasons) > spelling.MAX_WORDS,
+            counted_by=ending.counted_by,
             digest_scheme=self._scheme,
         )
         names = m.TaskGroup(

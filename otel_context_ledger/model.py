@@ -113,10 +113,13 @@ class Timing:
 @quick
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a call ended: complete, failed, cancelled, closed (early), abandoned (never read to the end), unread."""
+    """How a call ended: complete, failed, cancelled, closed (early), abandoned (never read to the end), unread; whether
+    events of its stream were left out, and who counts it."""
 
     how: str = "complete"
     error_type: str | None = None
+    truncated: bool = False
+    counted_by: str = "none"
 
 
 @quick

@@ -192,6 +192,19 @@ class Lineage:
             self._forget(session, session.heads[0])
         self._evict()
 
+    def settle(self, head: Head, settled: Head, replaces: Head | None) -> None:
+        """A call was answered: `settled`, which has the outline of `head`, takes its place; `replaces` as in `put`."""
+        session = self._sessions.get(head.session)
+        rest = [held for held in session.heads if held is not head] if session else []
+        if session is None or len(rest) == len(session.heads):  # pushed out while the call was in flight
+            self.put(settled, replaces)
+            return
+        self._sessions.move_to_end(head.session)
+        session.heads[:] = (*rest, settled)
+        self._note(settled)
+        if replaces is not None:
+            self._forget(session, replaces)
+
     def drop(self, head: Head) -> None:
         """Forget a head whose call failed: the provider cannot be held to have cached it."""
         session = self._sessions.get(head.session)
@@ -317,8 +330,9 @@ class Lineage:
         self._bytes -= weight(head)
         if head.outline.digests:
             opening, tail = head.outline.digests[0], head.outline.digests[-1]
-            _unindex(self._openings, opening, head.session, any(h.outline.digests[:1] == [opening] for h in rest))
-            _unindex(self._tails, tail, head.session, any(h.outline.digests[-1:] == [tail] for h in rest))
+            others = [h.outline.digests for h in rest if h.outline.digests]
+            _unindex(self._openings, opening, head.session, opening in [digests[0] for digests in others])
+            _unindex(self._tails, tail, head.session, tail in [digests[-1] for digests in others])
 
     def _evict(self) -> None:
         while len(self._sessions) > 1 and (len(self._sessions) > self._max_sessions or self._bytes > self._max_bytes):

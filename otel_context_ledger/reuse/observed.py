@@ -47,9 +47,16 @@ class Observations:
         """Note a reported count and the size of the prompt that it was read from."""
         if not cached:
             return
-        known = self._known.pop(scope, None) or Observed()
-        counts = known.counts if len(known.counts) >= 2 * SAMPLES else known.counts | {cached}
-        sizes = [size for size in (known.smallest_hit, previous) if size is not None]
-        self._known[scope] = Observed(gcd(known.step, cached), counts, min(sizes, default=None))
+        known = self._known.get(scope) or Observed()
+        self._known[scope] = _with(known, cached, previous)
+        self._known.move_to_end(scope)
         while len(self._known) > self._scopes:
             self._known.popitem(last=False)
+
+
+def _with(known: Observed, cached: int, previous: int | None) -> Observed:
+    counts = known.counts if len(known.counts) >= 2 * SAMPLES else known.counts | {cached}
+    sizes = [size for size in (known.smallest_hit, previous) if size is not None]
+    step, smallest = gcd(known.step, cached), min(sizes, default=None)
+    same = counts is known.counts and step == known.step and smallest == known.smallest_hit
+    return known if same else Observed(step, counts, smallest)

@@ -181,20 +181,26 @@ def _conflicts(usage: Json, table: Table) -> Iterator[str]:
 
 def _impossible(usage: Json, table: Table) -> Iterator[str]:
     """Whether a place of a number holds something that is none."""
-    counts = (value for path in table.counts() if (value := _at(usage, path)) is not None and _number(value) is None)
-    costs = (value for path in table.cost if (value := _at(usage, path)) is not None and _amount(value) is None)
-    if any(True for values in (counts, costs) for _ in values):
-        yield "impossible_number"
+    for places, fits in ((_places(table), _number), (table.cost, _amount)):
+        for path in places:
+            value = _at(usage, path)
+            if value is not None and fits(value) is None:
+                yield "impossible_number"
+                return
 
 
 def _unparsed(usage: Json, table: Table) -> Iterator[str]:
     """Whether what should be an object of details is something else, such as its text (case AC33)."""
-    if any(
-        (held := usage.get(path[0])) is not None and type(held) is not dict and not isinstance(held, Mapping)
-        for path in table.counts()
-        if len(path) > 1
-    ):
-        yield "details_unparsed"
+    for path in _places(table):
+        held = usage.get(path[0]) if len(path) > 1 else None
+        if held is not None and not isinstance(held, Mapping):
+            yield "details_unparsed"
+            return
+
+
+@lru_cache(maxsize=256)
+def _places(table: Table) -> tuple[Path, ...]:
+    return tuple(table.counts())
 
 
 Shape = tuple[tuple[str, tuple[str, ...] | None], ...]
@@ -228,11 +234,17 @@ def _narrowed(table: Table, shape: Shape) -> Table:
 
 
 def _first(usage: Json, places: tuple[Path, ...]) -> int | None:
-    return next((n for path in places if (n := _number(_at(usage, path))) is not None), None)
+    for path in places:
+        number = _number(_at(usage, path))
+        if number is not None:
+            return number
+    return None
 
 
 def _number(value: object) -> int | None:
     """A count; a float counts if it is whole (some gateways write them)."""
+    if type(value) is int:
+        return value if 0 <= value <= MAX_AMOUNT else None
     amount = _amount(value)
     return int(amount) if amount is not None and amount == int(amount) else None
 
