@@ -389,10 +389,26 @@ class TestOutlines:
         assert max(shared) >= size - 2 * locator.DENSE
 
 
+# What masks are made of, and what may stand between: of paragraphs, a sentence that no mask knows.
+fragments = st.sampled_from(
+    [
+        "2026-03-06", "10:00:01", "10:00", "UTC", "Z", "at", "Monday", "March", "5", "2026", "status:", "clean",
+        "branch:", "main", "M a/b.py", "?? c.txt", "M  d -> e.x", "recent commits:", "0123abc fix", "turn", "number",
+        "request", "3", "of", "4", "nonce", "=", "deadbeef1", "/home/a/b", "C:\\a b", "12", "tokens", "left",
+    ]
+)  # fmt: skip
+gaps = st.sampled_from([" ", " ", "\n", "\n", "\n\nBe brief. ", "\n\n\nBe brief.\n", ", ", "\t"])
 moments = st.datetimes(datetime(1970, 1, 1), datetime(2100, 1, 1))
 
 
 class TestVolatility:
+    @often
+    @given(st.lists(st.tuples(fragments, gaps), max_size=24))
+    def test_masking_by_paragraph_is_masking(self, parts: list[tuple[str, str]]) -> None:
+        """A text is masked like the whole of it, although paragraphs that were seen before are not looked at again."""
+        text = "".join(word + gap for word, gap in parts)
+        assert volatility.mask(text) == volatility._sought(text)
+
     @often
     @given(texts, texts)
     def test_equal_masks_or_nothing(self, one: str, other: str) -> None:

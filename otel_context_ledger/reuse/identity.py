@@ -59,9 +59,8 @@ class Policies:
         if wire not in self._known:
             if len(self._known) >= self._entries:
                 self._known.pop(next(iter(self._known)))
-            self._known[wire] = digest(
-                "\n".join(mask(texts(segment.value)) for segment in system).encode("utf-8", "replace")
-            )
+            told = "\n".join(mask(texts(segment.value)) for segment in system)
+            self._known[wire] = digest(told.encode("utf-8", "replace"))
         return self._known[wire]
 
 

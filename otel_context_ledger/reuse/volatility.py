@@ -5,7 +5,10 @@ status. Two texts that are equal once such spans are masked say the same thing.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import zip_longest
 
 _LONG_DATE = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day,?\s+\w+\s+\d{1,2},?\s+\d{4}"
 _DATE = rf"\d{{4}}[-/]\d{{1,2}}[-/]\d{{1,2}}|\d{{1,2}}/\d{{1,2}}/\d{{4}}|{_LONG_DATE}"
@@ -48,6 +51,9 @@ _BEGIN = r"(?=\d|/|^|(?<==)|\b[a-w]|(?:mon|tue|wed|thu|fri|sat|sun)|[a-z]:\\)"
 _ANY = "|".join(f"(?P<k{n}>{mask})" for n, (_, mask) in enumerate(MASKS))
 _PATTERN = re.compile(f"{_BEGIN}(?:{_ANY})", re.IGNORECASE | re.MULTILINE)
 _KINDS = dict(_GROUPS)
+_EMPTY_LINE = "\n\n"
+# So many paragraphs of so many characters are kept beside what they are masked.
+KEPT, MAX_KEPT = 512, 8 * 1024
 _CLOCKS = re.compile(_CLOCK, re.IGNORECASE)
 
 
@@ -64,21 +70,48 @@ class Volatile:
 
 def mask(text: str) -> str:
     """The text with every volatile span replaced by the name of its kind."""
-    return _PATTERN.sub(lambda match: f"<{_KINDS[match.lastgroup or '']}>", text)
+    return "".join(map(_masked, _paragraphs(text)))
+
+
+def _paragraphs(text: str) -> list[str]:
+    """The text in parts that end with an empty line. No span crosses one, so that of a long text that was seen before
+    only the paragraphs that changed have to be looked through."""
+    *parts, last = text.split(_EMPTY_LINE)
+    return [*(part + _EMPTY_LINE for part in parts), last]
+
+
+def _masked(part: str) -> str:
+    return _kept(part) if len(part) <= MAX_KEPT else _sought(part)
+
+
+def _sought(part: str) -> str:
+    return _PATTERN.sub(lambda match: f"<{_KINDS[match.lastgroup or '']}>", part)
+
+
+_kept = lru_cache(KEPT)(_sought)
 
 
 def compare(old: str, new: str) -> Volatile | None:
     """The volatile difference between two texts, or `None` when they differ in more than volatile spans."""
     if old == new or mask(old) != mask(new):
         return None
-    spans = zip(_PATTERN.finditer(old), _PATTERN.finditer(new), strict=False)
-    moved = [(_KINDS[b.lastgroup or ""], b.group()) for a, b in spans if a.group() != b.group()]
+    moved = [(_KINDS[b.lastgroup or ""], b.group()) for a, b in _spans(old, new) if a.group() != b.group()]
     if not moved:
         return Volatile("unknown", None, common(old, new))
     # A client's version moves with the client alone: whatever moves beside it moves more often and is named first.
     kind, span = next((item for item in moved if item[0] != "client_version"), moved[0])
     also = dict.fromkeys(other for other, _ in moved if other != kind)
     return Volatile(kind, _grain(kind, span), common(old, new), tuple(also))
+
+
+def _spans(old: str, new: str) -> Iterator[tuple[re.Match[str], re.Match[str]]]:
+    """The spans of two texts with equal masks, in pairs, without those of paragraphs that are the same."""
+    pairs = list(zip_longest(_paragraphs(old), _paragraphs(new), fillvalue=""))
+    if any(_masked(a) != _masked(b) for a, b in pairs if a != b):
+        pairs = [(old, new)]
+    for a, b in pairs:
+        if a != b:
+            yield from zip(_PATTERN.finditer(a), _PATTERN.finditer(b), strict=False)
 
 
 def _grain(kind: str, span: str) -> str | None:
