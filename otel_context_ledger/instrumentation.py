@@ -47,6 +47,7 @@ MAX_RESTORED_BYTES = 1 << 20
 FLUSH_SECONDS = 5.0
 # Lines that may wait for a slow disk; each keeps its request's outline alive.
 MAX_WAITING = 1000
+MAX_WRAPPERS = 16
 # A product and version, as in `KimiCLI/1.50.0`, `Agents/Python 0.24.0` or `2.1.0`; the rest of such a header may name
 # the user's machine, so that a version apart has at most three numbers, one less than an address.
 _PRODUCT = re.compile(r"[\w.-]{1,40}(?:/[\w.-]{1,24})?(?: \d{1,6}(?:\.\d{1,6}){1,2}(?= |$))?", re.ASCII)
@@ -124,7 +125,7 @@ class ContextLedgerInstrumentor(BaseInstrumentor):  # type: ignore[misc,unused-i
             for name, shell in zip(CLASSES, (self._request, self._arequest), strict=True):
                 owner = getattr(module, name, None)
                 if owner is not None and not isinstance(owner.__dict__.get("request"), _Seam):
-                    owner.request = _Seam(owner.request, shell)
+                    _seat(owner, _Seam(owner.request, shell))
 
     def _request(
         self, wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -158,7 +159,7 @@ class ContextLedgerInstrumentor(BaseInstrumentor):  # type: ignore[misc,unused-i
         if desk is None:
             return None
         with desk.guard("begin"):
-            if telemetry.suppressed():
+            if desk.telemetry.silenced():
                 return None
             call = read_call(client, args[1] if len(args) > 1 else kwargs.get("options"), desk.find)
             if call is None:
@@ -193,6 +194,10 @@ class ContextLedgerInstrumentor(BaseInstrumentor):  # type: ignore[misc,unused-i
 class _Seam(wrapt.FunctionWrapper):  # type: ignore[misc,type-arg,unused-ignore]
     """Our wrapper around `request`, told apart from anyone else's."""
 
+    def __call__(self, client: Any, *args: Any, **kwargs: Any) -> Any:
+        """Called past any class, by a peer's function that holds the method and passes the client itself."""
+        return self.__get__(client, type(client))(*args, **kwargs)
+
 
 def loaded() -> Iterator[Any]:
     """The seam modules that the program has imported."""
@@ -204,7 +209,44 @@ def loaded() -> Iterator[Any]:
 
 def _unwrap(owner: Any) -> None:
     if owner is not None and isinstance(owner.__dict__.get("request"), _Seam):
-        owner.request = owner.__dict__["request"].__wrapped__
+        _seat(owner, owner.__dict__["request"].__wrapped__)
+
+
+def _seat(owner: Any, method: Any) -> None:
+    """Sets `request`, and puts it in the place of the former one wherever a peer's wrapper around the method of a
+    derived client (`OpenAI.request`) holds that: a peer that was there first would else go past it."""
+    former = owner.__dict__["request"]
+    owner.request = method
+    for derived in _descendants(owner):
+        if "request" in derived.__dict__:
+            with contextlib.suppress(Exception):  # a wrapper of another make stays as it is
+                _replace(derived.__dict__["request"], former, method)
+
+
+def _descendants(owner: Any) -> Iterator[Any]:
+    for derived in type.__subclasses__(owner):
+        yield derived
+        yield from _descendants(derived)
+
+
+_WRAPPERS = (types.FunctionType, wrapt.FunctionWrapper)
+
+
+def _replace(held: Any, former: Any, method: Any, depth: int = MAX_WRAPPERS) -> None:
+    """Follows a chain of wrappers, of `wrapt` or of `functools`, down to the method that they were put around."""
+    if held is method or not depth:
+        return
+    for cell in getattr(held, "__closure__", None) or ():
+        with contextlib.suppress(ValueError):  # an empty cell
+            if cell.cell_contents is former:
+                cell.cell_contents = method
+            elif isinstance(cell.cell_contents, _WRAPPERS):
+                _replace(cell.cell_contents, former, method, depth - 1)
+    below = getattr(held, "__wrapped__", None)
+    if below is former:
+        held.__wrapped__ = method
+    elif below is not None:
+        _replace(below, former, method, depth - 1)
 
 
 def read_call(client: Any, options: Any, find: Callable[[str, str, Mapping[str, object]], Any]) -> Call | None:

@@ -247,12 +247,15 @@ class Invocation:
         self.draft = changed(self.draft, asked="ledger", against=self.draft.previous_response)
 
     def see(self, event: object) -> None:
-        """Looks at one event of a stream and keeps it if it says more than its text. Called for every event."""
+        """Looks at one event of a stream and keeps it if it says more than its text. Called for every event. One that
+        says it is the last ends the entry before anybody else sees it: a peer may seal its span at that event."""
         try:
             if self._first_content is None:
                 self._channel(event)
             if not self._kept or self._surface.keep(event):
                 self._put(event)
+                if self._surface.last(event):
+                    self.ended("complete")
         except Exception as error:  # noqa: BLE001
             self._desk.note("stream", error)
 

@@ -1,7 +1,8 @@
 """Entry → span, event and metrics: the only module that speaks OpenTelemetry's signals. It computes nothing.
 
-If another instrumentation's inference span is open in this context, the entry is written onto it right before it ends;
-otherwise a standard inference span of our own is started.
+If another instrumentation's inference span (a *peer's*) is open in this context, the entry is written onto it right
+before it ends; otherwise a standard inference span of our own is started. What a peer wrote stays as it wrote it, and
+no usage is written under a standard name where another span of the same call may hold it (decision 0015).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import attrgetter
 from threading import Event, Thread
 from typing import Any
@@ -44,11 +45,21 @@ PEERS: tuple[tuple[str, tuple[str, ...] | None], ...] = (
     ("openinference.span.kind", ("LLM",)),
     ("langfuse.observation.type", ("generation",)),
 )
-# Scopes whose spans begin below the seam, within a call that is ours already: our own, and anthropic 2's own tracing.
+# Scopes whose spans begin below the seam, within a call that is ours already: our own, and anthropic 2's own tracing,
+# to which its clients for other platforms add a name.
 BELOW = (SCOPE, "com.anthropic.sdk.python")
+# Names by which a span shows that it speaks the standard's language; on any other span only our own names are written.
+STANDARD_SPEECH = (s.GEN_AI_OPERATION_NAME, s.GEN_AI_REQUEST_MODEL)
+OWN, USAGE = "context_ledger.", "gen_ai.usage."
 SUPPRESSED = ("suppress_instrumentation", "suppress_language_model_instrumentation")
 _CONVERSATION = "opentelemetry.util.genai.conversation_id"
-_started: ContextVar[weakref.ref[trace.Span] | None] = ContextVar("context_ledger_started", default=None)
+# The last span started in a context that was an inference from its start, and the last one of any kind: langfuse says
+# only afterwards what its span is, and makes none current.
+_announced: ContextVar[weakref.ref[Any] | None] = ContextVar("context_ledger_announced", default=None)
+_started: ContextVar[weakref.ref[Any] | None] = ContextVar("context_ledger_started", default=None)
+_in_flight: ContextVar[Recording | None] = ContextVar("context_ledger_in_flight", default=None)
+# One watch for each tracer provider, whoever instruments how often: OpenTelemetry cannot take a span processor off.
+_watches: list[tuple[weakref.ref[Any], Watch]] = []
 
 # Standard names that an entry's fields have, by their places in the entry.
 STANDARD: Mapping[str, str] = {
@@ -191,59 +202,108 @@ def conversation() -> str | None:
 
 
 class Watch(SpanProcessor):
-    """Remembers the last inference span started in each context, so that it is found where it isn't the current one.
-    Who flushes the tracer provider gets what the ledger still has to say, too."""
+    """Remembers the last inference span started in each context, so that it is found where it isn't the current one,
+    and notices those that start below a call of ours. Who flushes the tracer provider gets what the ledger still has to
+    say, too: `flush` waits for it."""
 
-    def __init__(self, flush: Callable[[float], bool]) -> None:
-        self._flush = flush
+    def __init__(self) -> None:
+        self.flush: Callable[[float], bool] = lambda _: True
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        return self._flush(timeout_millis / 1000)
+        return self.flush(timeout_millis / 1000)
 
     def on_start(self, span: Any, parent_context: otel.Context | None = None) -> None:
         with suppress(Exception):
-            if inference(span):
-                _started.set(weakref.ref(span))
+            self._started(span)
+
+    def _started(self, span: Any) -> None:
+        if _scope(span) == SCOPE:
+            return
+        above, known = _in_flight.get(), _infers(span)
+        if above is not None:
+            above.below |= known
+        elif not _below(span):
+            held = weakref.ref(span)
+            _started.set(held)
+            if known:
+                _announced.set(held)
+
+
+def watch_of(provider: Any) -> Watch:
+    """The watch of a tracer provider, which is put there once."""
+    for held, watch in _watches:
+        if held() is provider:
+            return watch
+    _watches[:] = [pair for pair in _watches if pair[0]() is not None]
+    _watches.append((weakref.ref(provider), Watch()))
+    provider.add_span_processor(_watches[-1][1])
+    return _watches[-1][1]
 
 
 def inference(span: Any) -> bool:
     """Whether a live span is another instrumentation's inference span."""
-    scope = getattr(span, "instrumentation_scope", None)
-    if not span.is_recording() or (scope is not None and scope.name in BELOW):
-        return False
+    return bool(span.is_recording()) and not _below(span) and _infers(span)
+
+
+def _infers(span: Any) -> bool:
     known = getattr(span, "attributes", None) or {}
     return any(key in known and (values is None or known[key] in values) for key, values in PEERS)
 
 
-class Recording:
-    """The OpenTelemetry side of one call: a peer's span or our own, and what is written when the entry is there."""
+def _scope(span: Any) -> str:
+    return getattr(getattr(span, "instrumentation_scope", None), "name", None) or ""
 
-    def __init__(self, span: trace.Span, peer: bool) -> None:
-        self.span, self.peer = span, peer
+
+def _below(span: Any) -> bool:
+    name = _scope(span)
+    return any(name == scope or name.startswith(f"{scope}.") for scope in BELOW)
+
+
+class Recording:
+    """The OpenTelemetry side of one call: a peer's span or our own, and what is written when the entry is there.
+
+    `below` says that another instrumentation started a span of the same call beneath. `late` starts a span of our own,
+    for the entry of a peer's span that was sealed before its stream was read.
+    """
+
+    def __init__(self, span: trace.Span, late: Callable[[], trace.Span] | None = None) -> None:
+        self.span, self.below = span, False
+        self._late = late
         self._attributes: dict[str, Any] = {}
         self._token: Token[otel.Context] | None = None
+        self._flight: Token[Recording | None] | None = None
+
+    @property
+    def peer(self) -> bool:
+        """Whether the span is another instrumentation's."""
+        return self._late is not None
 
     def enter(self) -> None:
-        """Makes our own span the current one; a peer's is left as it stands."""
+        """Marks the call as in flight and makes our own span the current one; a peer's is left as it stands."""
+        self._flight = _in_flight.set(self)
         if not self.peer:
             self._token = otel.attach(trace.set_span_in_context(self.span))
 
     def leave(self) -> None:
         """Puts back what was current. A call that is collected instead of finished, as a coroutine of a closed loop is,
         leaves in another context, where there is nothing to put back: OpenTelemetry's `detach` would log an error."""
-        token, self._token = self._token, None
-        if token is not None:
-            with suppress(ValueError):
-                token.var.reset(token)
+        tokens, self._token, self._flight = (self._token, self._flight), None, None
+        for token in tokens:
+            if token is not None:
+                with suppress(ValueError):
+                    token.var.reset(token)  # type: ignore[arg-type]
 
     def finish(self, entry: m.Entry, found: dict[str, Any]) -> None:
         """Writes the entry, of which `found` are the attributes: at once on our own span, at its end on a peer's."""
+        if self._late is not None and self.span.is_recording():
+            self._attributes = found
+            return
+        alone = self._late is None and not self.below
+        if self._late is not None:
+            self.span, self._late = self._late(), None
         if not self.span.is_recording():
             return
-        self._attributes = found
-        if self.peer:
-            return
-        self.span.set_attributes(found)
+        self.span.set_attributes(found if alone else _without_usage(found))
         if entry.request.error_type:
             self.span.set_status(Status(StatusCode.ERROR))
         self.span.end()
@@ -252,12 +312,33 @@ class Recording:
         """Writes onto a peer's span right before it is sealed: nothing set earlier would be safe from eviction."""
         original = self.span.end
 
-        def end(end_time: int | None = None) -> None:
+        def end(*args: Any, **kwargs: Any) -> None:
             with suppress(Exception):
-                self.span.set_attributes(self._attributes)
-            original(end_time)
+                enrich(self.span, _without_usage(self._attributes) if self.below else self._attributes)
+            original(*args, **kwargs)
 
         self.span.end = end  # type: ignore[method-assign]
+
+
+def enrich(span: Any, found: dict[str, Any]) -> None:
+    """Adds to a peer's span what it lacks: our own names, and the standard ones if it speaks them."""
+    known = span.attributes or {}
+    speaks = any(name in known for name in STANDARD_SPEECH)
+    new = {key: value for key, value in found.items() if key not in known and (speaks or key.startswith(OWN))}
+    _make_room(getattr(span, "_attributes", None), len(new))
+    span.set_attributes(new)
+
+
+def _make_room(held: Any, count: int) -> None:
+    """Raises one span's attribute limit by what is added: with a full span (OpenInference: some 60 messages) each of
+    ours would else evict one of the peer's, the oldest and most telling first."""
+    limit = getattr(held, "maxlen", None)
+    if limit:
+        held.maxlen = max(limit, len(held) + count)
+
+
+def _without_usage(found: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in found.items() if not key.startswith(USAGE)}
 
 
 @quick
@@ -283,7 +364,7 @@ class Telemetry:
         self._standing_by: list[Thread] = []
         self._leaving = Event()
         self._watched: object = None
-        self._claimed: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._claimed: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self.watch()
 
     def watch(self) -> None:
@@ -291,33 +372,40 @@ class Telemetry:
         provider = trace.get_tracer_provider()
         if provider is not self._watched and hasattr(provider, "add_span_processor"):
             self._watched = provider
-            provider.add_span_processor(Watch(self._flush))
+            watch_of(provider).flush = self._flush
 
     def start(self, model: str | None, opening: Mapping[str, Any], started: int) -> Recording:
         """The recording of a call that begins; `opening` is what samplers want to see."""
         self.watch()
-        peer = self._peer()
-        if peer is not None:
-            self._claimed.add(peer)
-            recording = Recording(peer, peer=True)
-            recording.enrich_at_end()
-            return recording
         name = f"{opening[s.GEN_AI_OPERATION_NAME]} {model}" if model else str(opening[s.GEN_AI_OPERATION_NAME])
         known: dict[str, Any] = {key: typed(key, value) for key, value in opening.items()}
-        span = self._tracer.start_span(name, kind=SpanKind.CLIENT, attributes=known, start_time=started)
-        return Recording(span, peer=False)
+        own = partial(self._tracer.start_span, name, kind=SpanKind.CLIENT, attributes=known, start_time=started)
+        peer = self._peer()
+        if peer is None:
+            return Recording(own())
+        self._claimed[peer.get_span_context().span_id] = peer
+        recording = Recording(peer, partial(own, context=trace.set_span_in_context(peer, otel.Context())))
+        recording.enrich_at_end()
+        return recording
+
+    def silenced(self) -> bool:
+        """Whether a call in this context is not to be recorded: instrumentation is suppressed, and not merely by a peer
+        that silences those below its own span of this very call, as logfire does."""
+        return suppressed() and self._peer() is None
 
     def _peer(self) -> Any:
-        remembered = _started.get()
-        spans = (trace.get_current_span(), remembered() if remembered else None)
-        return next(
-            (span for span in spans if span is not None and inference(span) and span not in self._claimed), None
-        )
+        remembered = (held() for held in (_started.get(), _announced.get()) if held is not None)
+        spans = (trace.get_current_span(), *remembered)
+        return next((span for span in spans if span is not None and inference(span) and self._free(span)), None)
+
+    def _free(self, span: Any) -> bool:
+        return span.get_span_context().span_id not in self._claimed
 
     def finish(self, entry: m.Entry, recording: Recording) -> Finished:
         """Writes an entry onto its span; what is left to say needs nobody to wait for it."""
         heard = not isinstance(logs.get_logger_provider(), (logs.NoOpLoggerProvider, _proxy()))
-        found = {**attributes(entry), **standard(entry)} if heard or recording.span.is_recording() else {}
+        wanted = heard or recording.peer or recording.span.is_recording()
+        found = {**attributes(entry), **standard(entry)} if wanted else {}
         recording.finish(entry, found)
         return Finished(entry, found if heard else None, trace.set_span_in_context(recording.span))
 

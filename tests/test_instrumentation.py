@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import logging
 import os
@@ -16,7 +17,9 @@ from typing import Any
 import openai
 import pydantic
 import pytest
+import wrapt
 from opentelemetry import context as otel
+from opentelemetry import trace
 from opentelemetry.instrumentation.utils import suppress_instrumentation
 
 import otel_context_ledger
@@ -69,6 +72,58 @@ def test_the_language_model_key_is_honoured(provider: Provider, ledger: Ledger) 
     ask(provider)
     otel.detach(token)
     assert ledger.entries() == []
+
+
+def test_a_peer_that_silences_those_below_is_enriched(provider: Provider, ledger: Ledger, signals: Signals) -> None:
+    """A peer that suppresses instrumentation inside its own span, as logfire does, hides no call from us."""
+    tracer = trace.get_tracer("peer")
+    attributes = {"gen_ai.operation.name": "chat"}
+    with tracer.start_as_current_span("peer", attributes=attributes), suppress_instrumentation():
+        ask(provider)
+        ask(provider)
+    (span,) = signals.spans.get_finished_spans()
+    assert [entry["self"]["entry_id"] for entry in ledger.entries()] == [span.attributes["context_ledger.entry_id"]]
+
+
+def by_wrapt(method: Any, seen: list[str]) -> Any:
+    return wrapt.FunctionWrapper(
+        method, lambda wrapped, _, args, kwargs: seen.append("peer") or wrapped(*args, **kwargs)
+    )
+
+
+def by_closure(method: Any, seen: list[str]) -> Any:
+    @functools.wraps(method)
+    def request(*args: Any, **kwargs: Any) -> Any:
+        seen.append("peer")
+        return method(*args, **kwargs)
+
+    return request
+
+
+@pytest.mark.parametrize("around", [by_wrapt, by_closure, lambda m, seen: by_wrapt(by_closure(m, []), seen)])
+def test_a_peer_that_was_there_first_is_above_us(
+    around: Any, provider: Provider, settings: Path, signals: Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A peer that put itself around `OpenAI.request` before us holds the SDK's method; its calls pass us all the same,
+    and no more after we are gone."""
+    seen: list[str] = []
+    monkeypatch.setattr(openai.OpenAI, "request", around(openai.OpenAI.request, seen), raising=False)
+    running = Ledger(settings)
+    running.instrumentor.instrument()
+    ask(provider)
+    entries = len(running.entries())
+    running.instrumentor.uninstrument()
+    ask(provider)
+    assert (seen, entries, len(running.entries())) == (["peer"] * 2, 1, 1)
+
+
+def test_a_stream_is_over_at_its_last_event(provider: Provider, ledger: Ledger) -> None:
+    """A stream whose last event came is complete, even if the program reads no further."""
+    with client(provider, "/openai/v1") as using:
+        stream = using.responses.create(model="m", input="hi", stream=True)
+        next(event for event in stream if event.type == "response.completed")
+        stream.close()
+    assert [(entry["call_end"], entry["output_tokens"] is not None) for entry in ledger.flat()] == [("complete", True)]
 
 
 def test_instrumenting_twice_records_once(provider: Provider, ledger: Ledger) -> None:

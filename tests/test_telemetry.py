@@ -136,6 +136,103 @@ def test_a_peers_span_survives_its_attribute_limit(signals: Signals) -> None:
     assert frozen(telemetry.attributes(ENTRY)).items() <= dict(span.attributes).items()
 
 
+def test_a_full_span_of_a_peer_loses_nothing_to_us(signals: Signals) -> None:
+    """Room is made for the entry on a span that is at its limit: what the peer had is still there."""
+    speaking = Telemetry("0.1.0")
+    peer = Peer("peer", {"openinference.span.kind": "LLM"}).span
+    own = {f"llm.input_messages.{n}.content": "x" for n in range(127)}
+    with trace.use_span(peer, end_on_exit=True):
+        put(speaking, ENTRY, speaking.start("gpt-5", OPENING, 0))
+        peer.set_attributes(own)
+    (span,) = signals.spans.get_finished_spans()
+    expected = {"openinference.span.kind": "LLM", **own, **frozen(telemetry.attributes(ENTRY))}
+    assert (dict(span.attributes), span.dropped_attributes) == (expected, 0)
+
+
+def enriched(signals: Signals, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """What a peer's span with these attributes has in the end beside the ledger's own names."""
+    speaking = Telemetry("0.1.0")
+    with trace.use_span(Peer("peer", attributes).span, end_on_exit=True):
+        put(speaking, ENTRY, speaking.start("gpt-5", OPENING, 0))
+    (span,) = signals.spans.get_finished_spans()
+    return {key: value for key, value in span.attributes.items() if not key.startswith("context_ledger.")}
+
+
+def test_what_a_peer_wrote_stays(signals: Signals) -> None:
+    """On a span that speaks the standard's names only those it lacks are added; a different number is left alone."""
+    theirs = {"gen_ai.operation.name": "chat", s.GEN_AI_PROVIDER_NAME: "x", s.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS: 0}
+    assert enriched(signals, theirs) == {**frozen(telemetry.standard(ENTRY)), **theirs}
+
+
+def test_a_peer_of_another_language_gets_no_standard_names(signals: Signals) -> None:
+    """A span without standard names gets none from us: a sum over the standard usage would hold the call twice where a
+    third instrumentation reports it, too."""
+    assert enriched(signals, {"openinference.span.kind": "LLM"}) == {"openinference.span.kind": "LLM"}
+
+
+def test_a_sealed_span_is_followed_by_one_of_ours(signals: Signals) -> None:
+    """A peer that ends its span before the entry is there gets a span of ours beneath it, without usage."""
+    speaking = Telemetry("0.1.0")
+    peer = Peer("peer", {"gen_ai.operation.name": "chat"}).span
+    with trace.use_span(peer, end_on_exit=True):
+        recording = speaking.start("gpt-5", OPENING, 5)
+    put(speaking, ENTRY, recording)
+    theirs, ours = signals.spans.get_finished_spans()
+    usage = {key for key in ours.attributes if key.startswith("gen_ai.usage.")}
+    assert (dict(theirs.attributes), usage) == ({"gen_ai.operation.name": "chat"}, set())
+    assert (ours.parent.span_id, ours.start_time) == (theirs.context.span_id, 5)
+    assert frozen(telemetry.attributes(ENTRY)).items() <= dict(ours.attributes).items()
+    assert {event.span_id for event in signals.logged()} == {ours.context.span_id}
+
+
+@pytest.mark.parametrize("scope", ["com.anthropic.sdk.python", "com.anthropic.sdk.python.vertex", "another"])
+def test_usage_is_left_to_a_span_below(scope: str, signals: Signals) -> None:
+    """Where the SDK or anyone else starts an inference span beneath ours, that one holds the standard usage."""
+    speaking = Telemetry("0.1.0")
+    recording = speaking.start("gpt-5", OPENING, 0)
+    recording.enter()
+    Peer(scope, {"gen_ai.operation.name": "chat"}).span.end()
+    recording.leave()
+    put(speaking, ENTRY, recording)
+    below, ours = signals.spans.get_finished_spans()
+    held = {**OPENING, **frozen(telemetry.attributes(ENTRY)), **frozen(telemetry.standard(ENTRY))}
+    assert below.parent.span_id == ours.context.span_id
+    assert dict(ours.attributes) == {key: value for key, value in held.items() if not key.startswith("gen_ai.usage.")}
+
+
+def test_a_span_that_says_later_what_it_is_is_found(signals: Signals) -> None:
+    """An inference span that is neither current nor known as one at its start is enriched all the same."""
+    speaking = Telemetry("0.1.0")
+    peer = Peer("peer", {}).span
+    peer.set_attribute("langfuse.observation.type", "generation")
+    put(speaking, ENTRY, speaking.start("gpt-5", OPENING, 0))
+    peer.end()
+    (span,) = signals.spans.get_finished_spans()
+    assert span.attributes[s.CONTEXT_LEDGER_ENTRY_ID] == "e1"
+
+
+def test_a_peers_span_takes_one_entry(signals: Signals) -> None:
+    """A second call inside the same span of a peer has a span of its own."""
+    speaking = Telemetry("0.1.0")
+    with trace.use_span(Peer("peer", {"gen_ai.operation.name": "chat"}).span, end_on_exit=True):
+        for _ in range(2):
+            put(speaking, ENTRY, speaking.start("gpt-5", OPENING, 0))
+    assert [span.name for span in signals.spans.get_finished_spans()] == ["chat gpt-5", "peer"]
+
+
+def test_one_watch_for_each_provider(signals: Signals) -> None:
+    """However often the ledger is switched on, a tracer provider gets one span processor of it, which flushes for the
+    latest."""
+    provider: Any = trace.get_tracer_provider()
+    Telemetry("0.1.0")
+    before = len(provider._active_span_processor._span_processors)
+    flushed: list[int] = []
+    for number in range(3):
+        Telemetry("0.1.0", flush=lambda _, number=number: not flushed.append(number))  # type: ignore[misc]
+    provider.force_flush()
+    assert (len(provider._active_span_processor._span_processors), flushed) == (before, [2])
+
+
 def test_event(signals: Signals) -> None:
     """The record is exported as a log event of the call's span, and a changed identity as one of its own."""
     span = record(signals)

@@ -27,9 +27,9 @@ CHAT, RESPONSES, MESSAGES = "chat_completions", "responses", "messages"
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """One endpoint dialect of one provider. `keep`, `running` and `channel` look at one stream event: of `running` ones
-    in a row the last says it all. `fold` makes the kept ones into the body that `read_response` reads. Members named in
-    `unrendered` never reach the model."""
+    """One endpoint dialect of one provider. `keep`, `running`, `channel` and `last` look at one stream event: of `running`
+    ones in a row the last says it all, after a `last` one nothing comes. `fold` makes the kept ones into the body that
+    `read_response` reads. Members named in `unrendered` never reach the model."""
 
     name: str
     api: str
@@ -39,6 +39,7 @@ class Surface:
     keep: Callable[[object], bool]
     running: Callable[[object], bool]
     channel: Callable[[object], str | None]
+    last: Callable[[object], bool]
     fold: Callable[[Iterable[Json]], Json]
     unrendered: frozenset[str] = frozenset()
 
@@ -151,6 +152,7 @@ def make(name: str, api: str, lore: Lore) -> Surface:
         keep=dialect.keep,
         running=openai_chat.running if api == CHAT else never,
         channel=dialect.channel,
+        last=dialect.last,
         fold=dialect.fold,
         unrendered=_UNRENDERED[api],
     )

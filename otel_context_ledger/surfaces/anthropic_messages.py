@@ -117,7 +117,12 @@ def keep(event: object) -> bool:
     kind = pick(event, "type")
     if kind == "content_block_start":
         return pick(pick(event, "content_block"), "type") == "tool_use"
-    return kind in ("message_start", "message_delta")
+    return kind in ("message_start", "message_delta", "message_stop")
+
+
+def last(event: object) -> bool:
+    """Whether an event ends the answer."""
+    return pick(event, "type") == "message_stop"
 
 
 _CHANNELS = {

@@ -114,6 +114,11 @@ def running(chunk: object) -> bool:
     return not ended and not pick(pick(choice, "delta"), "tool_calls")
 
 
+def last(chunk: object) -> bool:
+    """Never known: usage may come in a chunk of its own after the last choice, or not at all."""
+    return False
+
+
 def channel(chunk: object) -> str | None:
     """Which channel a chunk brings a token of: text, reasoning or tool."""
     choices = pick(chunk, "choices")

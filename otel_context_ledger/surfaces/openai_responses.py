@@ -109,6 +109,11 @@ def keep(event: object) -> bool:
     return kind in _ENDS or kind == "response.created"
 
 
+def last(event: object) -> bool:
+    """Whether an event ends the answer."""
+    return pick(event, "type") in _ENDS
+
+
 def channel(event: object) -> str | None:
     """Which channel an event brings a token of."""
     kind = pick(event, "type")
