@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import sys
 import threading
 import time
 import weakref
@@ -15,6 +16,17 @@ from collections.abc import Callable
 
 Job = Callable[[], None]
 _Item = Job | threading.Event | None
+
+
+# How long jobs may hold a caller up that does them itself.
+MAX_SECONDS_HERE = 1.0
+_PATCHERS = (("gevent.monkey", "is_module_patched", "threading"), ("eventlet.patcher", "is_monkey_patched", "thread"))
+
+
+def greenlets() -> bool:
+    """Whether the threads of this process are greenlets. One of ours would then stop all the others wherever it waits at
+    what was made before, and a fork would run it in the child: so there are none of ours."""
+    return any(getattr(sys.modules[module], asked)(part) for module, asked, part in _PATCHERS if module in sys.modules)
 
 
 class Backlog:
@@ -33,12 +45,18 @@ class Backlog:
         return self._lost
 
     def put(self, job: Job) -> None:
-        """Queue one job, or count it as lost where there is no room."""
+        """Queue one job, or count it as lost where there is no room. Under gevent it is done before this returns."""
+        self.leave_behind(job)
+        if greenlets() and self._worker is None and not self._closed:
+            self._work_here(time.monotonic() + MAX_SECONDS_HERE)
+
+    def leave_behind(self, job: Job) -> None:
+        """As `put`, and never done on the spot: for finalisers, which run in the middle of anything."""
         if self._closed or self._jobs.qsize() >= self._capacity:
             self.lose(1)
             return
         self._jobs.put(job)
-        if self._worker is None:
+        if self._worker is None and not greenlets():
             self._start()
 
     def lose(self, jobs: int) -> None:

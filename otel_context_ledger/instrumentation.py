@@ -28,7 +28,7 @@ from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type:
 
 from otel_context_ledger import __version__, config, line, spelling, store, surfaces, tasks, telemetry, telling
 from otel_context_ledger import model as m
-from otel_context_ledger.backlog import Backlog
+from otel_context_ledger.backlog import Backlog, greenlets
 from otel_context_ledger.canonical import key_of
 from otel_context_ledger.correctness import repository
 from otel_context_ledger.invocation import Call, Desk, Invocation
@@ -490,7 +490,7 @@ def _flush_at_worker_end(waiting: Backlog | store.Store) -> None:
 
 
 def _watcher(settings: config.Config) -> repository.Watcher | None:
-    if settings.repository == "off":
+    if settings.repository == "off" or greenlets():
         return None
     directory = Path.cwd() if settings.repository == "auto" else Path(settings.repository)
     watcher = repository.Watcher(directory, time.time)
@@ -579,7 +579,8 @@ def _surroundings(settings: config.Config, watcher: repository.Watcher | None) -
     snapshot = None
     if watcher is not None:
         snapshot = watcher.latest()
-        watcher.poke()
+        if not greenlets():
+            watcher.poke()
     return m.Surroundings(
         entry_id=f"{_ids.getrandbits(64):016x}",
         now=now,

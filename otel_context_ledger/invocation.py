@@ -320,7 +320,7 @@ class Invocation:
         too, so that the entry is ended by another thread, never on the spot."""
         with self.guard("stream"):
             if not self._ended:
-                self._desk.backlog.put(self.left)
+                self._desk.backlog.leave_behind(self.left)
 
     def disown(self) -> None:
         """This call is another process's: nothing is said of it here."""

@@ -26,6 +26,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from otel_context_ledger import model as m
 from otel_context_ledger import semconv as s
+from otel_context_ledger.backlog import greenlets
 from otel_context_ledger.records import quick
 from otel_context_ledger.reuse.identity import CACHE_PARTS
 
@@ -432,7 +433,7 @@ class Telemetry:
     def stand_by(self) -> None:
         """Makes ready to shut the three providers down side by side. Called long before the end: from Python 3.12 on no
         thread can be started there."""
-        if self._standing_by:
+        if self._standing_by or greenlets():
             return
         every: tuple[Any, ...] = (trace.get_tracer_provider(), metrics.get_meter_provider(), logs.get_logger_provider())
         for provider in filter(leaving, every):

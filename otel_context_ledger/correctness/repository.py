@@ -59,6 +59,8 @@ LOCKFILES = (
 )
 """Files at the root of the work tree that count even where git ignores them."""
 
+# As it was at the start: gevent's, put in its place later, forks in Python, in the middle of this thread.
+_Popen = subprocess.Popen
 _BLOCK = 2**20
 _REST = 10
 _NESTING = 8
@@ -353,7 +355,7 @@ def _git(directory: Path, arguments: tuple[str, ...], deadline: float) -> bytes:
 
 def _started(directory: Path, arguments: tuple[str, ...]) -> subprocess.Popen[bytes]:
     try:
-        return subprocess.Popen(
+        return _Popen(
             [*_GIT, *arguments],
             cwd=directory,
             env=_environment(os.environ),

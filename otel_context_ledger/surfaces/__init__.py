@@ -27,9 +27,9 @@ CHAT, RESPONSES, MESSAGES = "chat_completions", "responses", "messages"
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """One endpoint dialect of one provider. `keep`, `running`, `channel` and `last` look at one stream event: of `running`
-    ones in a row the last says it all, after a `last` one nothing comes. `fold` makes the kept ones into the body that
-    `read_response` reads. Members named in `unrendered` never reach the model."""
+    """One endpoint dialect of one provider. `keep`, `running`, `channel` and `last` look at one stream event: of
+    `running` ones in a row the last says it all, after a `last` one nothing comes. `fold` makes the kept ones into the
+    body that `read_response` reads. Members named in `unrendered` never reach the model."""
 
     name: str
     api: str

@@ -244,7 +244,7 @@ def _first(usage: Json, places: tuple[Path, ...]) -> int | None:
 def _number(value: object) -> int | None:
     """A count; a float counts if it is whole (some gateways write them)."""
     if type(value) is int:
-        return value if 0 <= value <= MAX_AMOUNT else None
+        return value if 0 <= value <= MAX_COUNT else None
     amount = _amount(value)
     return int(amount) if amount is not None and amount == int(amount) else None
 
