@@ -1,4 +1,4 @@
-"""Threads, tasks, greenlets, forks, exits and exporters: one right entry per call, and a program as it is without us."""
+"""Threads, tasks, greenlets, forks, exits, exporters: one right entry per call, and a program as it is without us."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_many_threads_share_one_client(provider: Provider, ledger: Ledger) -> No
 
 
 def test_two_tasks_interleaved_in_one_client(provider: Provider, ledger: Ledger) -> None:
-    """Two conversations take turns in one client; one of them reorders its tools once. The cause is that one's alone."""
+    """Two conversations take turns in one client; one of them reorders its tools once. The cause is its alone."""
     tools = [
         {"type": "function", "function": {"name": name, "description": name * 99, "parameters": {"type": "object"}}}
         for name in ("read", "edit", "run")
