@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import venv
@@ -27,7 +28,7 @@ def interpreter(name: str) -> Path:
     python, stamp, pins = home / "bin" / "python", home / "pins", "\n".join(PINS[name])
     if not stamp.exists() or stamp.read_text("utf-8") != pins:
         print(f"making the environment of {name}", file=sys.stderr)
-        venv.create(home, with_pip=True)
+        venv.create(home, clear=True, symlinks=os.name != "nt", with_pip=True)
         command = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", *PINS[name]]
         subprocess.run(command, check=True)
         stamp.write_text(pins, "utf-8")
