@@ -104,13 +104,14 @@ def _computed(usage: Usage, card: Card | None, avoidable: int | None) -> Cost:
     if card is None:
         return Cost(missing="price_missing:model")
     tokens = components(usage)
-    lacking = next((name for name, count in tokens.items() if count and card.rate(name, prompt) is None), None)
+    rates = {name: card.rate(name, prompt) for name in tokens}
+    lacking = next((name for name, count in tokens.items() if count and rates[name] is None), None)
     if lacking:
         return Cost(missing=f"price_missing:{lacking}")
-    if usage.unreported and card.rate("cache_read", prompt) is not None:
+    if usage.unreported and rates["cache_read"] is not None:
         return Cost(missing="cached_tokens_not_reported")
-    parts = {name: count * (card.rate(name, prompt) or 0.0) / 1e6 for name, count in tokens.items() if count}
-    full, out, read = (card.rate(name, prompt) for name in ("input", "output", "cache_read"))
+    parts = {name: count * (rates[name] or 0.0) / 1e6 for name, count in tokens.items() if count}
+    full, out, read = rates["input"], rates["output"], rates["cache_read"]
     unpriced = full is None or (out is None and usage.output > 0)
     without = None if unpriced else (prompt * (full or 0.0) + usage.output * (out or 0.0)) / 1e6
     lost = None if avoidable is None or full is None or read is None else avoidable * (full - read) / 1e6

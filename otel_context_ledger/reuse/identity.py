@@ -69,8 +69,7 @@ def identify(
 ) -> Identity:
     """The identity of a request."""
     tools, system = outline.of("tool"), outline.of("system")
-    carried = memo.segments("tool", inner_tools(outline))
-    every = (*tools, *carried)
+    every = (*tools, *memo.segments("tool", inner_tools(outline))) if outline.carriers else tools
     wire = digest(b"".join(segment.wire for segment in system))
     parts: dict[str, object] = {
         "provider_surface": surface,

@@ -155,7 +155,7 @@ def shared(messages: Sequence[object], previous: Outline, unrendered: frozenset[
 
 
 def _first_loose_change(messages: Sequence[object], previous: Outline, end: int, unrendered: frozenset[str]) -> int:
-    for at in sorted(previous.loose):
+    for at in sorted(previous.loose) if previous.loose else ():
         if at < end and _stamped(messages[at], unrendered) != previous.digests[at]:
             return at
     return end
@@ -181,7 +181,7 @@ class _Stamps:
         self.loose = [at for at in previous.loose if at < self.kept] if previous is not None else []
         self.carriers = [at for at in previous.carriers if at < self.kept] if previous is not None else []
         before = dict(previous.flaws) if previous is not None else {}
-        self.flaws = {at: found for at, found in before.items() if at < self.kept}
+        self.flaws = {at: found for at, found in before.items() if at < self.kept} if before else {}
         for at in range(self.kept, len(messages)):
             same = previous is not None and at < len(known) and at not in previous.loose and known[at] == messages[at]
             if previous is not None and same:

@@ -41,7 +41,8 @@ def plain(thing: Any, depth: int = 0) -> object:
         return {str(key): plain(value, depth + 1) for key, value in thing.items()}
     if isinstance(thing, (list, tuple)):
         return [plain(item, depth + 1) for item in thing]
-    fields = {**getattr(thing, "__dict__", {}), **(getattr(thing, "__pydantic_extra__", None) or {})}
+    own, extra = getattr(thing, "__dict__", _EMPTY), getattr(thing, "__pydantic_extra__", None)
+    fields = {**own, **extra} if extra else own
     return {
         key: value if type(value) in _PLAIN else plain(value, depth + 1)
         for key, value in fields.items()
