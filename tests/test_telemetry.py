@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from opentelemetry import trace
+from opentelemetry.metrics import CallbackOptions
 from opentelemetry.trace import SpanKind, StatusCode
 
 from otel_context_ledger import model as m
@@ -288,6 +289,41 @@ def test_quota_is_never_dollars() -> None:
     """A call paid by quota has no cost measurement."""
     quota = replace(ENTRY, money=m.MoneyGroup(m.CostAmount(unit="quota"), None, None, "quota_surface"))
     assert [name for name, _, _ in telemetry.measurements(quota) if "cost" in name] == []
+
+
+def test_sums_of_tokens_and_money_are_read_at_export(signals: Signals) -> None:
+    """Each entry adds its measurements to the points of its attributes, whether the SDK adds them up or we do."""
+    before = {name: dict(points(signals, name)) for name, _, _ in telemetry.measurements(ENTRY)}
+    speaking = Telemetry("0.1.0")
+    for _ in range(2):
+        put(speaking, ENTRY, speaking.start("gpt-5", OPENING, 0))
+    wanted = {
+        (name, key(telemetry.shared(ENTRY) | own)): before[name].get(key(telemetry.shared(ENTRY) | own), 0) + 2 * value
+        for name, value, own in telemetry.measurements(ENTRY)
+        if name != s.METRIC_TIME_TO_FIRST_TOKEN
+    }
+    assert {pair: round(dict(points(signals, pair[0]))[pair[1]], 9) for pair in wanted} == pytest.approx(wanted)
+
+
+def points(signals: Signals, name: str) -> list[tuple[frozenset[tuple[str, Any]], float]]:
+    return [(key(attributes), value) for attributes, value in signals.counted().get(name, [])]
+
+
+def key(attributes: Mapping[str, Any]) -> frozenset[tuple[str, Any]]:
+    return frozenset(attributes.items())
+
+
+def test_points_of_a_sum_are_bounded() -> None:
+    """Beyond the bound, what has attributes of its own is counted under OpenTelemetry's name for the rest."""
+    totals = telemetry.Totals()
+    for number in range(telemetry.MAX_POINTS + 3):
+        totals.add(1, {"a": number}, {})
+    observed = list(totals.observe(CallbackOptions()))
+    assert (len(observed), observed[-1].attributes, observed[-1].value) == (
+        telemetry.MAX_POINTS + 1,
+        {"otel.metric.overflow": True},
+        3,
+    )
 
 
 def test_nothing_is_counted_when_the_collector_counts(signals: Signals) -> None:
