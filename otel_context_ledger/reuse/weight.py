@@ -60,11 +60,10 @@ def share(outline: Outline, start: int, end: int, at: int, tokens: int) -> float
     them. `start` and `end` are edges of segments."""
     before, total = [0.0, 0.0], [0.0, 0.0]
     for begin, size, kind, value in _segments(outline, start, end):
-        raw = encode(value)
-        whole = weigh(raw if kind == "tool" else "\n".join(_spoken(value)).encode("utf-8", "replace"))
+        whole = weigh(encode(value) if kind == "tool" else "\n".join(_spoken(value)).encode("utf-8", "replace"))
         _add(total, whole, 1.0)
         if begin < at:
-            _add(before, whole, 1.0 if begin + size <= at else _part(raw, at - begin, kind))
+            _add(before, whole, 1.0 if begin + size <= at else _part(encode(value), at - begin, kind))
     other = min(OTHER_MOST, max(OTHER_LEAST, (tokens - total[0]) / max(1.0, total[1])))
     weight = total[0] + other * total[1]
     if not weight / FAR_OFF < tokens < weight * FAR_OFF:
