@@ -8,7 +8,7 @@ NOX = PATH="$$PATH:$$(ls -d $$HOME/.pyenv/versions/3.1*/bin 2>/dev/null | paste 
 ENGINE_STAMP := $(VENV)/.engine
 
 .DEFAULT_GOAL := help
-.PHONY: help setup generate format check test matrix clients demo bench bench-peers build clean
+.PHONY: help setup generate format check test matrix clients peers demo bench bench-peers build clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -48,6 +48,9 @@ matrix: $(STAMP) ## the built wheel under every Python and SDK line found here
 
 clients: $(STAMP) ## the real clients, each in an environment of its own
 	$(NOX) -s clients
+
+peers: $(STAMP) ## other instrumentations beside the ledger, each in an environment of its own
+	$(NOX) -s peers
 
 demo: $(STAMP) ## a small coding agent, and what its context cost (ENGINE=llama: against a real engine)
 	@if [ "$$ENGINE" = llama ]; then $(MAKE) -s $(ENGINE_STAMP); fi

@@ -46,6 +46,19 @@ CLIENTS = {
     "kosong": ("3.12", "kosong==0.56.0"),
     "kimi-cli": ("3.13", "kimi-cli==1.50.0"),
 }
+# Other instrumentations of the openai SDK. openlit and agento11y need openai below 3 and are not among them.
+GENAI = "opentelemetry-instrumentation-genai-openai==1.3b0"
+TRACELOOP = "opentelemetry-instrumentation-openai==0.62.4"
+OPENINFERENCE = "openinference-instrumentation-openai==0.1.66"
+PEERS = {
+    "genai-openai": [GENAI],
+    "traceloop": [TRACELOOP],
+    "openinference": [OPENINFERENCE],
+    "all": [GENAI, TRACELOOP, OPENINFERENCE],
+    "langfuse": ["langfuse==5.0.4"],
+    "logfire": ["logfire==5.4.0"],
+}
+PEERS_SDK = ["openai==3.57.0", "anthropic==2.14.0"]
 
 
 @nox.session(python=PYTHONS)
@@ -64,6 +77,14 @@ def wheel(session: nox.Session, sdks: str) -> None:
 def clients(session: nox.Session, client: str) -> None:
     """A real client in an environment of its own, under `opentelemetry-instrument`, against the simulated provider."""
     _test(session, [CLIENTS[client][1]], [f"tests/clients/with_{client.replace('-', '_')}.py"])
+
+
+@nox.session
+@nox.parametrize("peer", list(PEERS), ids=list(PEERS))
+def peers(session: nox.Session, peer: str) -> None:
+    """Another instrumentation beside the ledger, in an environment of its own, compared with the same program bare."""
+    session.env["PEER"] = peer
+    _test(session, [*PEERS_SDK, *PEERS[peer]], [f"tests/peers/with_{name}.py" for name in ("calls", "zero_code")])
 
 
 def _test(session: nox.Session, packages: list[str], tests: list[str]) -> None:

@@ -43,8 +43,8 @@ SEALED = {"logfire": 1}
 
 @pytest.fixture(scope="module")
 def trial(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """What came of one run: what the program printed without and with everything, the receiver with its spans, the
-    lines, and what the provider was asked."""
+    """One run: what the program printed without and with everything, the receiver with its spans, the ledger's lines,
+    and what the provider was asked."""
     folder: Path = tmp_path_factory.mktemp("zero-code")
     with Provider() as provider, receiving() as receiver:
         keys = {
