@@ -2,7 +2,7 @@
 
 If another instrumentation's inference span (a *peer's*) is open in this context, the entry is written onto it right
 before it ends; otherwise a standard inference span of our own is started. What a peer wrote stays as it wrote it, and
-no usage is written under a standard name where another span of the same call may hold it (decision 0015).
+no usage is written under a standard name where another span of the same call may hold it (decision 0017).
 """
 
 from __future__ import annotations

@@ -137,6 +137,15 @@ def test_ac21_two_layers_of_one_call_are_one_line(provider: Provider, ledger: Le
     ]
 
 
+@pytest.mark.parametrize("surface", sorted({way.surface for way in WAYS}))
+def test_usage_is_on_one_span(surface: str, provider: Provider, ledger: Ledger, signals: Signals) -> None:
+    """However many spans a call has, since anthropic 2 makes its own, one has the standard usage and one the entry."""
+    run(Way(surface, False, "plain"), provider.url, "usage")
+    spans = signals.spans.get_finished_spans()
+    names = ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens", "context_ledger.entry_id")
+    assert [sum(name in span.attributes for span in spans) for name in names] == [1, 1, 1]
+
+
 def test_uninstrument_restores_the_sdks(settings: Any, signals: Signals) -> None:
     """After uninstrument the methods of the SDKs are the very ones from before."""
     import anthropic._base_client
