@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from operator import attrgetter
 from threading import Event, Thread
-from typing import Any
+from typing import Any, ClassVar
 
 from opentelemetry import _logs as logs
 from opentelemetry import context as otel
@@ -358,6 +358,7 @@ class Telemetry:
 
     def __init__(self, version: str, mode: str = "sdk", flush: Callable[[float], bool] = lambda _: True) -> None:
         self._mode, self._flush = mode, flush
+        Totals.flush = staticmethod(flush)
         self._tracer = trace.get_tracer(SCOPE, version, schema_url=s.SCHEMA_URL)
         self._logger = logs.get_logger(SCOPE, version, schema_url=s.SCHEMA_URL)
         meter = metrics.get_meter(SCOPE, version, schema_url=s.SCHEMA_URL)
@@ -504,8 +505,11 @@ class Totals:
     """What a counter has counted in this process, by attributes; asked for at each export, because a sum here takes a
     tenth of the time that the SDK takes for a measurement. Written to by one thread at a time.
 
-    One for each process, as the meter provider is: the SDK keeps the first observer of a metric for good.
+    One for each process, as the meter provider is: the SDK keeps the first observer of a metric for good. Who collects
+    gets what still waits to be counted, too: `flush` waits for it, wherever the ledger was switched on last.
     """
+
+    flush: ClassVar[Callable[[float], bool]] = staticmethod(lambda _: True)
 
     def __init__(self) -> None:
         self._totals: dict[tuple[tuple[str, Any], ...], float] = {}
@@ -519,6 +523,7 @@ class Totals:
 
     def observe(self, options: metrics.CallbackOptions) -> Iterable[metrics.Observation]:
         """The totals as OpenTelemetry asks for them."""
+        Totals.flush(options.timeout_millis / 1000)
         return [metrics.Observation(value, dict(key)) for key, value in list(self._totals.items())]
 
 

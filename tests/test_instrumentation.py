@@ -117,6 +117,20 @@ def test_a_peer_that_was_there_first_is_above_us(
     assert (seen, entries, len(running.entries())) == (["peer"] * 2, 1, 1)
 
 
+def test_a_collection_of_metrics_has_every_call(provider: Provider, ledger: Ledger, signals: Signals) -> None:
+    """Whoever collects metrics alone gets the call that has just returned, though a background thread counts it."""
+
+    def calls() -> float:
+        return sum(value for _, value in signals.counted().get("context_ledger.calls", ()))
+
+    before = calls()
+    counts = []
+    for _ in range(5):
+        ask(provider)
+        counts.append(calls() - before)
+    assert counts == [1, 2, 3, 4, 5]
+
+
 def test_a_stream_is_over_at_its_last_event(provider: Provider, ledger: Ledger) -> None:
     """A stream whose last event came is complete, even if the program reads no further."""
     with client(provider, "/openai/v1") as using:
