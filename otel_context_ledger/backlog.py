@@ -24,8 +24,8 @@ _PATCHERS = (("gevent.monkey", "is_module_patched", "threading"), ("eventlet.pat
 
 
 def greenlets() -> bool:
-    """Whether the threads of this process are greenlets. One of ours would then stop all the others wherever it waits
-    at what was made before, and a fork would run it in the child: so there are none of ours."""
+    """Whether the threads of this process are greenlets. One of ours would then stop all the others where it waits at
+    what was made before, and a fork would run it in the child: so there are none of ours."""
     return any(getattr(sys.modules[module], asked)(part) for module, asked, part in _PATCHERS if module in sys.modules)
 
 
