@@ -134,6 +134,8 @@ def test_a_collection_of_metrics_has_every_call(provider: Provider, ledger: Ledg
 def test_a_stream_is_over_at_its_last_event(provider: Provider, ledger: Ledger) -> None:
     """A stream whose last event came is complete, even if the program reads no further."""
     with client(provider, "/openai/v1") as using:
+        if not hasattr(using, "responses"):
+            pytest.skip("this openai has no responses")
         stream = using.responses.create(model="m", input="hi", stream=True)
         next(event for event in stream if event.type == "response.completed")
         stream.close()
@@ -437,11 +439,11 @@ def test_a_stream_collected_in_the_middle_of_our_own_work(provider: Provider, le
 def test_a_programs_own_stream_class(provider: Provider, ledger: Ledger) -> None:
     """A stream class of the program's own, derived from the SDK's, is iterated as it would be without us."""
 
-    class Events(openai.Stream[dict]):  # type: ignore[type-arg]  # a bare class: Python 3.10 takes dict[str, Any] for one
+    class Events(openai.Stream[object]):  # of what every openai from 1.26 on hands over as it came
         pass
 
     body = {"model": "m", "messages": [SYSTEM], "stream": True}
-    stream = client(provider).post("/chat/completions", body=body, cast_to=dict, stream=True, stream_cls=Events)
+    stream = client(provider).post("/chat/completions", body=body, cast_to=object, stream=True, stream_cls=Events)
     assert isinstance(stream, Events)
     assert sum(1 for _ in stream) > 2
     assert [entry["call_end"] for entry in ledger.flat()] == ["complete"]
