@@ -370,10 +370,14 @@ class _Verdict:
         return self.case.shortfall if known and draft.kind == "agent" else None
 
 
+def _of_key(key: str, export: Callable[[bytes], str]) -> str:
+    return f"key-{export(digest(key.encode('utf-8', 'surrogatepass'))).split(':')[1][:16]}"
+
+
 def _names(request: m.Request, around: m.Surroundings, export: Callable[[bytes], str]) -> list[tuple[str, str]]:
     """The sessions that the program or the request names, the most explicit first. A cache key may hold anything, so
     its digest stands for it."""
-    key = f"key-{export(digest(request.cache_key.encode())).split(':')[1][:16]}" if request.cache_key else None
+    key = _of_key(request.cache_key, export) if request.cache_key else None
     given = (
         (around.session, "explicit"), (named(around.conversation), "conversation_id"),
         (named(request.conversation), "conversation_id"), (key, "cache_key"),

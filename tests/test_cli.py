@@ -783,6 +783,7 @@ def drop(group: str, name: str) -> Damage:
     [
         (drop("cache", "idle_seconds"), ["idle_seconds is missing"]),
         (put("cache", new_field=1), ["new_field is not in the registry"]),
+        (lambda raw: raw.update(prompt={"text": "be brief"}), ["prompt is not in the registry"]),
         (put("request", stream="yes"), ["stream is no boolean: 'yes'"]),
         (put("request", call_end=None), ["call_end is null"]),
         (put("task", request_kind="other"), ["request_kind is 'other', which is not in the registry"]),

@@ -154,6 +154,7 @@ def _leaves(raw: Mapping[str, object]) -> Iterator[str]:
     groups = {group for _, group, _ in semconv.ENTRY_FIELDS}
     for group, members in raw.items():
         if group not in groups or not isinstance(members, Mapping):
+            yield from (group,) if group != TRAIL_GROUP else ()
             continue
         for name, value in members.items():
             if name in _PARENTS:
