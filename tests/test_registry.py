@@ -278,12 +278,11 @@ def test_check_verdicts_are_the_words_of_the_checks() -> None:
 
 
 def test_digests_say_whether_they_can_be_guessed() -> None:
-    """Every digest has the mark, and so may a name or a text: a session's can be the digest of a cache key, and the end
-    of a very long one is a digest of the whole."""
+    """Every digest has the mark, and so has the name of a session, which can be the digest of a cache key."""
     names = re.compile("_hash$|_identity$|compaction[.]identity_|repo_snapshot$|prefix_locator$|digest_scheme$")
     digests = {key for key, row in OURS.items() if row["privacy"]["holds"] == "digest"}
     marked = {row["privacy"]["holds"] for row in EVERY.values() if "guessable" in row["privacy"]}
-    assert (digests, marked) == (set(filter(names.search, OURS)), {"digest", "name", "text"})
+    assert (digests, marked) == (set(filter(names.search, OURS)), {"digest", "name"})
     assert {key for key in digests if "guessable" not in OURS[key]["privacy"]} == set()
 
 
