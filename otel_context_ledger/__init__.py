@@ -3,8 +3,19 @@
 Zero code: `opentelemetry-instrument python agent.py`. The names below are the public API; everything else may move.
 """
 
+from otel_context_ledger.correctness.tools.live import tool_contracts, tool_registry
 from otel_context_ledger.tasks import attempt, carry, child_environment, session, task
 from otel_context_ledger.telling import outcome
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "attempt", "carry", "child_environment", "outcome", "session", "task"]
+__all__ = [
+    "__version__",
+    "attempt",
+    "carry",
+    "child_environment",
+    "outcome",
+    "session",
+    "task",
+    "tool_contracts",
+    "tool_registry",
+]

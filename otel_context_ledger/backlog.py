@@ -13,7 +13,9 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from typing import Generic, TypeVar
 
+T = TypeVar("T")
 Job = Callable[[], None]
 _Item = Job | threading.Event | None
 
@@ -153,6 +155,23 @@ class Backlog:
                     self.lose(1)
         if not stopped:
             self._jobs.put(None)
+
+
+class Later(Generic[T]):
+    """A value that is worked out when it is first asked for, once, whichever thread asks."""
+
+    __slots__ = ("_lock", "_value", "_work")
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work: Callable[[], T] | None = work
+        self._lock = threading.Lock()
+
+    def __call__(self) -> T:
+        with self._lock:
+            if self._work is not None:
+                self._value = self._work()
+                self._work = None
+        return self._value
 
 
 _backlogs: weakref.WeakSet[Backlog] = weakref.WeakSet()

@@ -24,7 +24,8 @@ METRICS = ("sdk", "collector", "off")
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Everything a user may set; `facts` and `prices` are tables of `context-ledger.toml`, over the shipped ones."""
+    """Everything a user may set; `facts` and `prices` are tables of `context-ledger.toml`, over the shipped ones, and
+    `tools` its contracts of tools by their names."""
 
     enabled: bool = True
     file: Path | None = None
@@ -43,8 +44,10 @@ class Config:
     agent: str | None = None
     provider_diagnostics: bool = False
     config: Path | None = None
+    tool_properties: bool = False
     facts: Mapping[str, object] = field(default_factory=dict)
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    tools: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
 
@@ -140,6 +143,7 @@ _VARIABLES: Mapping[str, tuple[Callable[[str], object], str]] = {
     "agent": _TEXT,
     "provider_diagnostics": (_flag, "true or false"),
     "config": (_path, "a path"),
+    "tool_properties": (_flag, "true or false"),
 }
 VARIABLES = tuple(PREFIX + name.upper() for name in _VARIABLES)
 
@@ -158,7 +162,9 @@ def _tables(path: Path | None) -> tuple[dict[str, object], tuple[str, ...]]:
     prices, bad_prices = _table(
         raw, "prices", _is_card, f"a table of rates in USD per million tokens ({', '.join(RATES)})"
     )
-    return {"facts": facts, "prices": prices}, tuple(f"{file.name}: {text}" for text in (*bad_facts, *bad_prices))
+    tools, bad_tools = _table(raw, "tools", lambda contract: isinstance(contract, dict), "a table of a tool's contract")
+    bad = (*bad_facts, *bad_prices, *bad_tools)
+    return {"facts": facts, "prices": prices, "tools": tools}, tuple(f"{file.name}: {text}" for text in bad)
 
 
 RATES = ("input", "cache_read", "cache_write", "cache_write_1h", "cache_write_12h", "output")

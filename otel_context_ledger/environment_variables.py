@@ -63,6 +63,12 @@ OTEL_CONTEXT_LEDGER_CONFIG = "OTEL_CONTEXT_LEDGER_CONFIG"
 Also read as `CONTEXT_LEDGER_CONFIG`. Accepted: a file path. Default: context-ledger.toml.
 """
 
+OTEL_CONTEXT_LEDGER_TOOL_PROPERTIES = "OTEL_CONTEXT_LEDGER_TOOL_PROPERTIES"
+"""Whether the evidence of a tool's drift names the properties of its schema, which is content.
+
+Also read as `CONTEXT_LEDGER_TOOL_PROPERTIES`. Accepted: true, false, 1, 0, yes, no, on, off. Default: false.
+"""
+
 OTEL_CONTEXT_LEDGER_REPOSITORY = "OTEL_CONTEXT_LEDGER_REPOSITORY"
 """The repository that the agent works on. `auto` looks from the working directory upwards.
 

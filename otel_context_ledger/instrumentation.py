@@ -31,7 +31,8 @@ from otel_context_ledger import model as m
 from otel_context_ledger.backlog import Backlog, greenlets
 from otel_context_ledger.canonical import key_of
 from otel_context_ledger.correctness import repository
-from otel_context_ledger.invocation import Call, Desk, Invocation
+from otel_context_ledger.correctness.tools import check, contracts, live
+from otel_context_ledger.invocation import Call, Desk, Invocation, Settle
 from otel_context_ledger.ledger import Draft, Ledger, Limits
 from otel_context_ledger.names import named
 from otel_context_ledger.surfaces import facts
@@ -435,6 +436,7 @@ def assemble(settings: config.Config) -> tuple[Desk, store.Store | None, Callabl
         Limits(settings.max_sessions, settings.max_bytes),
         settings.prices,
         key_of(settings.digest_key) if settings.digest_key else None,
+        _tools(settings),
     )
     file = _file(settings, ledger)
     watcher = _watcher(settings)
@@ -472,6 +474,13 @@ def _named(settings: config.Config, lore: facts.Lore) -> dict[str, str]:
     for sentence in wrong.values():
         _log.warning("context ledger: CONTEXT_LEDGER_SURFACES: %s; going by the host", sentence)
     return {host: name for host, name in settings.surfaces.items() if host not in wrong}
+
+
+def _tools(settings: config.Config) -> check.Tools:
+    declared, bad = contracts.declared(settings.tools)
+    for sentence in bad:
+        _log.warning("context ledger: context-ledger.toml: %s", sentence)
+    return check.Tools(live.LIVE, declared, settings.tool_properties, settings.max_sessions)
 
 
 def _file(settings: config.Config, ledger: Ledger) -> store.Store | None:
@@ -563,8 +572,8 @@ def _say(desk: Desk, told: m.Outcome, agent: str | None, counted: bool) -> None:
         desk.telemetry.stand_by()
 
 
-def _keep(file: store.Store, ledger: Ledger, entry: m.Entry, draft: Draft) -> None:
-    _put(file, lambda: line.write(entry, ledger.trail(draft)))
+def _keep(file: store.Store, ledger: Ledger, settle: Settle, draft: Draft) -> None:
+    _put(file, lambda: line.write(settle(), ledger.trail(draft)))
 
 
 def _put(file: store.Store, text: Callable[[], bytes]) -> None:

@@ -11,7 +11,7 @@ import logging
 import sys
 import traceback
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +20,7 @@ from pathlib import Path
 from otel_context_ledger import model as m
 from otel_context_ledger import semconv as s
 from otel_context_ledger import spelling
-from otel_context_ledger.backlog import Backlog
+from otel_context_ledger.backlog import Backlog, Later
 from otel_context_ledger.ledger import Draft, Ledger
 from otel_context_ledger.records import changed, quick
 from otel_context_ledger.surfaces import Surface
@@ -51,7 +51,8 @@ class Call:
     client: str | None = None
 
 
-Keep = Callable[[m.Entry, Draft], None]
+Settle = Callable[[], m.Entry]
+Keep = Callable[[Settle, Draft], None]
 Find = Callable[[str, str, Mapping[str, object]], Surface | None]
 
 
@@ -121,17 +122,23 @@ class Desk:
             return invocation
         return None
 
-    def say(self, finished: Finished) -> None:
+    def say(self, finished: Finished, settle: Settle) -> None:
         """Leaves the counting and the events of an entry to the background, if anybody listens."""
         if finished.attributes is not None or self.awaited or self.telemetry.counting():
-            self.backlog.put(partial(self._say, finished))
+            self.backlog.put(partial(self._say, finished, settle))
 
-    def _say(self, finished: Finished) -> None:
+    def _say(self, finished: Finished, settle: Settle) -> None:
         with self.guard("telemetry"):
-            self.telemetry.say(finished)
+            self.telemetry.say(finished.settled(settle()))
             self.telemetry.stand_by()
             if self.awaited:
                 tidy()
+
+    def settled(self, entry: m.Entry, draft: Draft, calls: Sequence[m.Called]) -> m.Entry:
+        """The entry with the checks that nobody waits for; as it is where one of them fails."""
+        with self.guard("checks"):
+            return self.ledger.settled(entry, draft, calls)
+        return entry
 
     def ended(self, invocation: Invocation) -> None:
         """An invocation has ended: it need not be ended at exit."""
@@ -356,15 +363,16 @@ class Invocation:
             timing = m.Timing(duration, self._first_token, self._first_content)
             ending = changed(ending, truncated=self._dropped, counted_by=desk.telemetry.counter())
             entry = desk.ledger.close(self.draft, response, ending, timing, self._now + duration, flaw)
-            self._publish(entry)
+            self._publish(entry, response.calls)
 
-    def _publish(self, entry: m.Entry) -> None:
+    def _publish(self, entry: m.Entry, calls: Sequence[m.Called]) -> None:
         desk = self._desk
+        settle = Later(partial(desk.settled, entry, self.draft, calls))
         if desk.keep is not None:
             with desk.guard("store"):
-                desk.keep(entry, self.draft)
+                desk.keep(settle, self.draft)
         with desk.guard("telemetry"):
-            desk.say(desk.telemetry.finish(entry, self.recording))
+            desk.say(desk.telemetry.finish(entry, self.recording), settle)
 
 
 def opening(call: Call, draft: Draft) -> dict[str, object]:

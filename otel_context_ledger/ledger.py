@@ -15,6 +15,8 @@ from otel_context_ledger import model as m
 from otel_context_ledger import spelling
 from otel_context_ledger.canonical import digest, scheme
 from otel_context_ledger.canonical import written as exported
+from otel_context_ledger.correctness.tools.check import Look, Sent, Tools
+from otel_context_ledger.correctness.tools.registry import Registry
 from otel_context_ledger.cost import Card, Prices, price
 from otel_context_ledger.names import named
 from otel_context_ledger.records import changed, quick
@@ -23,14 +25,16 @@ from otel_context_ledger.reuse.attribution import Case, Judgement, Rules
 from otel_context_ledger.reuse.identity import Identity, Policies, identify
 from otel_context_ledger.reuse.lineage import MAX_ANCHORS, Anchor, Arrival, Head, Lineage, Link
 from otel_context_ledger.reuse.observed import Observations
-from otel_context_ledger.reuse.segments import Outline, texts
+from otel_context_ledger.reuse.segments import Outline, inner_tools, texts
 from otel_context_ledger.reuse.segments import named as titled
 from otel_context_ledger.reuse.traces import Found, Traces
-from otel_context_ledger.surfaces import MESSAGES, Surface
+from otel_context_ledger.surfaces import MESSAGES, Surface, called
 from otel_context_ledger.surfaces.facts import Lore
 
 MAX_ROUTES = 8
 MAX_EXPORTED = 2048
+# Of the messages that a request adds, the last ones whose calls of tools are judged.
+MAX_JUDGED = 64
 _HASHES = (
     ("policy_hash", "policy"), ("policy_wire_hash", "policy_wire"), ("tool_schema_hash", "tools"),
     ("tool_wire_hash", "tools_wire"),
@@ -68,6 +72,7 @@ class Draft:
     head: Head | None
     asked: str | None = None
     against: str | None = None
+    tools: Look | None = None
 
     @property
     def previous_response(self) -> str | None:
@@ -88,8 +93,10 @@ class Ledger:
         limits: Limits | None = None,
         prices: Mapping[str, Mapping[str, float]] | None = None,
         digest_key: bytes | None = None,
+        tools: Tools | None = None,
     ) -> None:
         bounds = limits or Limits()
+        self._tools = tools or Tools(Registry(), sessions=bounds.sessions)
         self._lore, self._version, self._prices = lore, version, Prices(prices)
         self._lineage = Lineage(bounds.sessions, bounds.bytes, lore.forms.summary_openings)
         self._policies, self._observed, self._traces = Policies(), Observations(), Traces()
@@ -108,6 +115,7 @@ class Ledger:
     def renew_lock(self) -> None:
         """A free lock for a forked child, whose parent may have held the old one."""
         self._lock = Lock()
+        self._tools.renew_lock()
 
     def restore(self, lines: Iterable[Mapping[str, object]]) -> None:
         """Lets the calls of earlier processes be continued, from their ledger lines, oldest first. Lines whose digests
@@ -141,10 +149,12 @@ class Ledger:
         reusable = attribution.estimate(link, outline, rules.block) if _same_cache(link, identity) else 0
         if found is not None:
             reusable = found.trace.tokens if found.whole else None
+        sent = _sent(outline, identity)
+        look = self._tools.look(sent, link.session, around.now) if sent else None
         return Draft(
             surface, endpoint, lean, outline, identity, link, found, kind, around, rules, reusable,
             head if kind == "agent" else None, "program" if request.diagnostics_asked else None,
-            request.diagnostics_against,
+            request.diagnostics_against, look,
         )  # fmt: skip
 
     def close(
@@ -164,6 +174,17 @@ class Ledger:
             evidence = self._settle(draft, response, ending, case, judgement, now)
         card = self._prices.card(draft.surface.facts.price, response.model or draft.request.model, now)
         return self._entry(draft, response, ending, timing, _Verdict(case, judgement, evidence, card), flaw)
+
+    def settled(self, entry: m.Entry, draft: Draft, returned: Sequence[m.Called]) -> m.Entry:
+        """The entry with what takes too long to be looked at while the program waits: whether the calls of tools that
+        the request's history holds anew, and those that were returned, are right. To be asked once."""
+        look, head = draft.tools, draft.link.head
+        if look is None:
+            return entry
+        new = draft.outline.messages[draft.link.shared :][-MAX_JUDGED:]
+        made = (one for message in new for one in called.calls(message))
+        check = self._tools.judged(look, _sent(head.outline, head.identity) if head else None, made, returned)
+        return entry if check is look.check else changed(entry, checks=_checks(check))
 
     def _resumed(self, names: Sequence[tuple[str, str]], outline: Outline) -> Found | None:
         if not len(self._traces):
@@ -308,6 +329,7 @@ class Ledger:
             cache=_cache(draft, response, ending, verdict),
             request=_request(draft, response, ending, timing),
             money=_money(money),
+            checks=_checks(draft.tools.check if draft.tools else None),
             sampling=draft.request.sampling,
             usage=response.usage,
             cost_components=money.components,
@@ -322,6 +344,7 @@ class Ledger:
         trace = draft.found.trace.entry_id if draft.found else None
         return m.ContextGroup(
             **hashes,
+            tool_contract_hash=self._digest(draft.tools.contract) if draft.tools else None,
             repo_snapshot=self._repository(around.repo_snapshot),
             repo_age=around.repo_age,
             history_range=f"{outline.offset}-{outline.offset + len(outline.messages)}",
@@ -405,6 +428,28 @@ def _parent(draft: Draft) -> str | None:
         said = then if isinstance(then, str) else None
     parent = said or _origin(draft)
     return parent if parent != draft.link.session else None
+
+
+def _sent(outline: Outline, identity: Identity) -> Sent | None:
+    """The tools of a request, those in messages included."""
+    wire, schema = identity.parts["tools_wire"], identity.parts["tools"]
+    if not isinstance(wire, bytes) or not isinstance(schema, bytes):
+        return None
+    return Sent(wire, schema, partial(_tool_names, outline), partial(_tool_values, outline))
+
+
+def _tool_names(outline: Outline) -> tuple[str, ...]:
+    return (*(tool.name for tool in outline.of("tool")), *map(titled, inner_tools(outline)))
+
+
+def _tool_values(outline: Outline) -> list[object]:
+    return [*(tool.value for tool in outline.of("tool")), *inner_tools(outline)]
+
+
+def _checks(tools: m.Check | None) -> m.ChecksGroup:
+    if tools is None:
+        return m.ChecksGroup()
+    return m.ChecksGroup(tools_check=tools.verdict, tools=tools.findings, advice=tools.advice)
 
 
 def _same_cache(link: Link, identity: Identity) -> bool:

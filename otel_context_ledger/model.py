@@ -82,9 +82,19 @@ class Usage:
 
 @quick
 @dataclass(frozen=True, slots=True)
+class Called:
+    """A call of a tool that a model made; `arguments` as the dialect has them, a JSON text or a value."""
+
+    name: str
+    arguments: object = None
+    call_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Response:
     """What came back, without its text. `verdict` is the provider's own word on a cache miss, verbatim;
-    `verdict_tokens` and `verdict_reusable` are its estimates of what was missed and of what could have been reused."""
+    `verdict_tokens` and `verdict_reusable` are its estimates of what was missed and of what could have been reused.
+    `calls` are the calls of tools whose arguments are there whole, for the checks alone, which let go of them."""
 
     usage: Usage = field(default_factory=Usage)
     response_id: str | None = None
@@ -98,6 +108,7 @@ class Response:
     verdict: str | None = None
     verdict_tokens: int | None = None
     verdict_reusable: int | None = None
+    calls: tuple[Called, ...] = field(default=(), compare=False, repr=False)
 
 
 @quick
@@ -303,14 +314,33 @@ class MoneyGroup:
 
 @quick
 @dataclass(frozen=True, slots=True)
+class Findings:
+    """What a check goes by: the words that narrow its verdict, its counts (`name=number`) and its evidence."""
+
+    detail: tuple[str, ...] = ()
+    counts: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One pillar's look at a call: its verdict and findings, and what it advises."""
+
+    verdict: str
+    findings: Findings = field(default_factory=Findings)
+    advice: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ChecksGroup:
-    """The correctness wing's verdicts; `None` until that wing has looked."""
+    """The correctness wing's verdicts, each with its findings beside it; `None` until that wing has looked."""
 
     policy_check: str | None = None
     repo_check: str | None = None
     tools_check: str | None = None
     constraints_check: str | None = None
     state_check: str | None = None
+    tools: Findings | None = None
     advice: tuple[str, ...] = ()
 
 

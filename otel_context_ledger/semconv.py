@@ -113,6 +113,9 @@ CONTEXT_LEDGER_COST_COMPONENT = "context_ledger.cost.component"
 CONTEXT_LEDGER_POLICY_CHECK = "context_ledger.policy_check"
 CONTEXT_LEDGER_REPO_CHECK = "context_ledger.repo_check"
 CONTEXT_LEDGER_TOOLS_CHECK = "context_ledger.tools_check"
+CONTEXT_LEDGER_TOOLS_DETAIL = "context_ledger.tools.detail"
+CONTEXT_LEDGER_TOOLS_COUNTS = "context_ledger.tools.counts"
+CONTEXT_LEDGER_TOOLS_EVIDENCE = "context_ledger.tools.evidence"
 CONTEXT_LEDGER_CONSTRAINTS_CHECK = "context_ledger.constraints_check"
 CONTEXT_LEDGER_STATE_CHECK = "context_ledger.state_check"
 CONTEXT_LEDGER_ADVICE = "context_ledger.advice"
@@ -303,6 +306,9 @@ ENTRY_FIELDS: tuple[tuple[str, str, str], ...] = (
     (CONTEXT_LEDGER_POLICY_CHECK, "checks", "policy_check"),
     (CONTEXT_LEDGER_REPO_CHECK, "checks", "repo_check"),
     (CONTEXT_LEDGER_TOOLS_CHECK, "checks", "tools_check"),
+    (CONTEXT_LEDGER_TOOLS_DETAIL, "checks", "tools.detail"),
+    (CONTEXT_LEDGER_TOOLS_COUNTS, "checks", "tools.counts"),
+    (CONTEXT_LEDGER_TOOLS_EVIDENCE, "checks", "tools.evidence"),
     (CONTEXT_LEDGER_CONSTRAINTS_CHECK, "checks", "constraints_check"),
     (CONTEXT_LEDGER_STATE_CHECK, "checks", "state_check"),
     (CONTEXT_LEDGER_ADVICE, "checks", "advice"),
@@ -553,6 +559,9 @@ TYPES: dict[str, str] = {
     CONTEXT_LEDGER_POLICY_CHECK: "string",
     CONTEXT_LEDGER_REPO_CHECK: "string",
     CONTEXT_LEDGER_TOOLS_CHECK: "string",
+    CONTEXT_LEDGER_TOOLS_DETAIL: "string[]",
+    CONTEXT_LEDGER_TOOLS_COUNTS: "string[]",
+    CONTEXT_LEDGER_TOOLS_EVIDENCE: "string[]",
     CONTEXT_LEDGER_CONSTRAINTS_CHECK: "string",
     CONTEXT_LEDGER_STATE_CHECK: "string",
     CONTEXT_LEDGER_ADVICE: "string[]",

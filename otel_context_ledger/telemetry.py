@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar, Token
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from operator import attrgetter
 from threading import Event, Thread
@@ -33,6 +33,8 @@ from otel_context_ledger.reuse.identity import CACHE_PARTS
 SCOPE = "otel_context_ledger"
 MAX_BYTES = 16 * 1024
 MAX_TEXT = 1024
+# The SDK's default for one span (OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT).
+MAX_ATTRIBUTES = 128
 # The SDK's own bound for the points of one metric, and its attributes for what is beyond it.
 MAX_POINTS = 2000
 OVERFLOW = (("otel.metric.overflow", True),)
@@ -143,6 +145,8 @@ def _parts(fields: Iterable[tuple[str, str, str]]) -> Iterator[tuple[Read, tuple
 
 
 _PARTS = tuple(_parts(s.ENTRY_FIELDS))
+# Attributes of ours whose value has a standard name as well.
+_TWINS = tuple(key for key, group, path in s.ENTRY_FIELDS if f"{group}.{path}" in set(STANDARD.values()))
 _STANDARD, _OPENAI = _together(tuple(STANDARD.values())), _together(tuple(OPENAI.values()))
 
 
@@ -171,6 +175,17 @@ def bounded(found: dict[str, Any]) -> dict[str, Any]:
         del found[key]
         found[s.CONTEXT_LEDGER_TRUNCATED] = True
     return found
+
+
+def fitting(found: Mapping[str, Any], span: Any) -> Mapping[str, Any]:
+    """The attributes that our own span has room for: with one too many the SDK would throw out what was there first,
+    the standard names of the request. Ours that stand under a standard name too go first."""
+    there = getattr(span, "attributes", None) or {}
+    if len(found) + len(there) <= MAX_ATTRIBUTES:
+        return found
+    over = len(found.keys() | there.keys()) - MAX_ATTRIBUTES
+    twins = frozenset([key for key in _TWINS if key in found][: max(0, over)])
+    return {key: value for key, value in found.items() if key not in twins}
 
 
 def _size(value: object) -> int:
@@ -304,7 +319,7 @@ class Recording:
             self.span, self._late = self._late(), None
         if not self.span.is_recording():
             return
-        self.span.set_attributes(found if alone else _without_usage(found))
+        self.span.set_attributes(fitting(found if alone else _without_usage(found), self.span))
         if entry.request.error_type:
             self.span.set_status(Status(StatusCode.ERROR))
         self.span.end()
@@ -350,6 +365,13 @@ class Finished:
     entry: m.Entry
     attributes: dict[str, Any] | None
     where: otel.Context
+
+    def settled(self, entry: m.Entry) -> Finished:
+        """The same with the entry as it is once its checks are done; the span is sealed by then."""
+        if entry is self.entry:
+            return self
+        found = None if self.attributes is None else {**self.attributes, **attributes(entry)}
+        return replace(self, entry=entry, attributes=found)
 
 
 class Telemetry:
@@ -561,6 +583,7 @@ EMITTED = (
     s.METRIC_COST_WITHOUT_CACHE,
     s.METRIC_TIME_TO_FIRST_TOKEN,
     s.METRIC_TASKS,
+    s.METRIC_CHECKS,
     s.METRIC_INTERNAL_ERRORS,
 )
 
@@ -654,7 +677,18 @@ def measurements(entry: m.Entry) -> Iterator[Measurement]:
         )
     for part in entry.context.identity_changed or ():
         yield s.METRIC_IDENTITY_CHANGES, 1, {s.CONTEXT_LEDGER_PART: part}
+    for pillar, verdict in verdicts(entry.checks):
+        yield s.METRIC_CHECKS, 1, {s.CONTEXT_LEDGER_PILLAR: pillar, s.CONTEXT_LEDGER_VERDICT: verdict}
     yield from _costs(entry)
+
+
+def verdicts(checks: m.ChecksGroup) -> Iterator[tuple[str, str]]:
+    """The pillars that were looked at, each with its verdict."""
+    pairs = (
+        ("policy", checks.policy_check), ("repository", checks.repo_check), ("tools", checks.tools_check),
+        ("constraints", checks.constraints_check), ("state", checks.state_check),
+    )  # fmt: skip
+    return ((pillar, verdict) for pillar, verdict in pairs if verdict is not None)
 
 
 def _tokens(entry: m.Entry) -> Iterator[Measurement]:

@@ -54,6 +54,7 @@ ENTRY = m.Entry(
         policy_wire_hash="xxh3:02",
         tool_schema_hash="xxh3:03",
         tool_wire_hash="xxh3:04",
+        tool_contract_hash="xxh3:09",
         repo_snapshot="git:05",
         repo_age=1.5,
         summary_hash="xxh3:06",
@@ -110,6 +111,11 @@ ENTRY = m.Entry(
         ("x",),
     ),
     money=m.MoneyGroup(m.CostAmount(0.02, "USD", "computed", "usd", 0.02), 0.03, 0.002, "none"),
+    checks=m.ChecksGroup(
+        tools_check="drift",
+        tools=m.Findings(("breaking",), ("compared=2", "breaking=1"), ("drift=edit:breaking(property_renamed)",)),
+        advice=("stable_tool_order: send them in one order",),
+    ),
     usage=USAGE,
     cost_components={
         "input": 0.01,

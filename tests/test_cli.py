@@ -7,6 +7,7 @@ codes."""
 from __future__ import annotations
 
 import io
+import re
 import socket
 import subprocess
 import sys
@@ -20,10 +21,13 @@ import pytest
 
 from otel_context_ledger import __version__, line, semconv
 from otel_context_ledger import model as m
-from otel_context_ledger.cli import coverage, doctor, exporters, instrumentations, main, printing, reasons
+from otel_context_ledger.cli import checks, coverage, doctor, exporters, instrumentations, main, printing, reasons
+from otel_context_ledger.cli.calls import Call
 from otel_context_ledger.cli.doctor import Seen, configuration, examine, known, report
 from otel_context_ledger.cli.machine import Check, Machine, Plugin
 from otel_context_ledger.config import Config
+from otel_context_ledger.correctness.tools import check as tools_check
+from otel_context_ledger.correctness.tools import schemas
 from otel_context_ledger.ledger import Ledger
 from otel_context_ledger.surfaces import facts
 from otel_context_ledger.surfaces import find as find_surface
@@ -225,14 +229,14 @@ def test_show(run: Run) -> None:
     assert run("show") == (
         0,
         """\
-time                 id    session  model      input  cached   missed  reused  cause                                  cost
-2026-11-03 12:00:00  aa11  s-one    kimi-k3   50,000       0   50,000     0 %  cold_start                          $0.1500
-2026-11-03 12:00:35  aa22  s-one    kimi-k3   55,000  12,288   42,712    22 %  volatile_prefix(datetime, second)   $0.0123
-2026-11-03 12:01:00  bb33  s-two    kimi-k3    1,000       ?        ?       ?  not_reported                              ?
-2026-11-03 12:01:30  cc44  s-one    kimi-k3        ?       ?        ?       ?  failed: APIConnectionError                ?
-2026-11-03 12:02:00  dd55  s-three  k3         2,000   1,990       10   >99 %                                        quota
-2026-11-03 12:02:30  ee66  s-one    kimi-k3   50,000       0   50,000     0 %  cold_start                         $0.2000*
-total                               6 calls  157,000  14,278  142,722     9 %                                      $0.3623
+time                 id    session  model      input  cached   missed  reused  checks  cause                                  cost
+2026-11-03 12:00:00  aa11  s-one    kimi-k3   50,000       0   50,000     0 %  none    cold_start                          $0.1500
+2026-11-03 12:00:35  aa22  s-one    kimi-k3   55,000  12,288   42,712    22 %  none    volatile_prefix(datetime, second)   $0.0123
+2026-11-03 12:01:00  bb33  s-two    kimi-k3    1,000       ?        ?       ?  none    not_reported                              ?
+2026-11-03 12:01:30  cc44  s-one    kimi-k3        ?       ?        ?       ?  none    failed: APIConnectionError                ?
+2026-11-03 12:02:00  dd55  s-three  k3         2,000   1,990       10   >99 %  none                                          quota
+2026-11-03 12:02:30  ee66  s-one    kimi-k3   50,000       0   50,000     0 %  none    cold_start                         $0.2000*
+total                               6 calls  157,000  14,278  142,722     9 %                                              $0.3623
 
 input, cached and missed: sums over the 4 calls whose cached tokens are known; 2 unknown
 input of all calls: 158,000 tokens over 5 calls; 1 unknown
@@ -250,9 +254,9 @@ def test_show_of_nothing_known(run: Run) -> None:
     assert run("show") == (
         0,
         """\
-time                 id    session  model    input  cached  missed  reused  cause                       cost
-2026-11-03 12:01:30  cc44  s-one    kimi-k3      ?       ?       ?       ?  failed: APIConnectionError     ?
-total                               1 call       ?       ?       ?       ?                                 ?
+time                 id    session  model    input  cached  missed  reused  checks  cause                       cost
+2026-11-03 12:01:30  cc44  s-one    kimi-k3      ?       ?       ?       ?  none    failed: APIConnectionError     ?
+total                               1 call       ?       ?       ?       ?                                         ?
 
 input, cached and missed: sums over the 0 calls whose cached tokens are known; 1 unknown
 input of all calls: ? tokens over 0 calls; 1 unknown
@@ -285,7 +289,8 @@ def test_show_as_json(run: Run) -> None:
             {
                 "entry_id": "bb33", "started_at": NOON + 60, "session_id": "s-two", "model_id": "kimi-k3",
                 "input_tokens": 1000, "cached_tokens": None, "cache_miss_tokens": None, "cache_outcome": "unknown",
-                "miss_cause": "not_reported", "miss_detail": [], "request_kind": "agent", "call_end": "complete",
+                "policy_check": None, "repo_check": None, "tools_check": None, "constraints_check": None,
+                "state_check": None, "miss_cause": "not_reported", "miss_detail": [], "request_kind": "agent", "call_end": "complete",
                 "error_type": None, "cost": None, "cost_currency": None, "cost_source": None, "cost_unit": None,
                 "cost_missing": "price_missing:model",
             }
@@ -309,7 +314,7 @@ def test_show_survives_values_of_wrong_types(run: Run) -> None:
     Path("ledger.jsonl").write_bytes(orjson.dumps(raw))
     code, out, _ = run("show")
     assert (code, out.splitlines()[1].split()) == (
-        0, ["?", "aa11", "a\ufffdb", "k3\ufffd[2J", "?", "?", "?", "?", "cold_start", "?"],
+        0, ["?", "aa11", "a\ufffdb", "k3\ufffd[2J", "?", "?", "?", "?", "none", "cold_start", "?"],
     )  # fmt: skip
 
 
@@ -353,10 +358,10 @@ def test_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert main(["show"]) == 0
     assert [row.rstrip() for row in terminal.getvalue().splitlines()[:4]] == [
-        "time            id         input  cached  reused  cause                   cost",
-        "11-03 12:00:35  01234567  55,000  12,288    22 %  volatile_prefix(dat  $0.0123",
-        "                                                  etime, second)",
-        "total                     55,000  12,288    22 %                       $0.0123",
+        "time            id         input  cached  reused  checks  cause           cost",
+        "11-03 12:00:35  01234567  55,000  12,288    22 %  none    volatile_pr  $0.0123",
+        "                                                          efix(dateti",
+        "                                                          me, second)",
     ]
 
 
@@ -569,6 +574,99 @@ def test_explain_checks_and_flaws(run: Run) -> None:
         "incomplete: some of it was too large to keep.",
         "the reported counts are odd: miss_conflict.",
     ]
+
+
+DRIFTED = {
+    "tools_check": "invalid_call",
+    "tools": m.Findings(
+        ("drift", "breaking", "argument_not_in_prompt_schema"),
+        ("compared=12", "not_listed=1", "breaking=1", "calls_consistent=0/10", "calls_judged=1", "calls_invalid=1"),
+        ("call=metrics:drift", "call=remove:argument_not_in_prompt_schema", "contract=search:endpoint,version(session)",
+         "drift=metrics:breaking(property_renamed enum_value_removed*2)", "stale_seconds=40", "other_order=6/100"),
+    ),
+}  # fmt: skip
+
+
+def test_explain_tools(run: Run) -> None:
+    """What the verdict on the tools goes by is told in sentences: who is to blame, what changed, since when."""
+    written(Path("ledger.jsonl"), {**FIRST, **DRIFTED})
+    assert lines_of(run, "correctness", "tools") == [
+        "tools invalid_call (drift, breaking, argument_not_in_prompt_schema); "
+        "not checked: policy, repository, constraints, state.",
+        "12 tools compared with the live registry; 1 not in the registry.",
+        "a call of metrics is right by the schema that was sent and wrong by the live one: "
+        "the drift is to blame, not the model.",
+        "a call of remove has an argument that only the live schema declares.",
+        "search has another endpoint and version now than when the session began.",
+        "metrics, as sent, is not the live one: "
+        "a property was renamed, a value of an enum is gone (2 times) (breaking).",
+        "the registry had changed 40 s before this call.",
+        "6 of the session's 100 calls had these tools in another order than most.",
+        "consistent since the registry changed: 0 of 10 calls of this session.",
+    ]
+    assert lines_of(run, "to do")[-1] == "Ask the server for its tools again (tools/list) and send what it says."
+
+
+def test_explain_unknown_tools(run: Run) -> None:
+    """Without anything to compare with, the tools are unknown, with the reason; that proves nothing."""
+    unknown = {"tools_check": "unknown", "tools": m.Findings(evidence=("reason=no_registry",))}
+    written(Path("ledger.jsonl"), {**FIRST, **unknown})
+    assert lines_of(run, "correctness", "tools") == [
+        "tools unknown; not checked: policy, repository, constraints, state; "
+        "reuse does not show that the context was right.",
+        f"{checks.REASONS['no_registry']}.",
+    ]
+
+
+def test_show_sums_the_checks(run: Run) -> None:
+    """Beside each reuse figure stands its check, and under the table in how many calls all was well."""
+    sound = {"tools_check": "consistent", "tools": m.Findings()}
+    unsure = {"tools_check": "unknown", "tools": m.Findings()}
+    written(Path("ledger.jsonl"), {**FIRST, **DRIFTED}, {**CLOCK, **sound}, {**UNREPORTED, **unsure})
+    out = run("show")[1].splitlines()
+    at = out[0].index("checks"), out[0].index("cause")
+    assert [row[slice(*at)].strip() for row in out[1:4]] == ["tools invalid_call", "tools consistent", "tools unknown"]
+    assert out[-1] == "tools: in order in 1 of the 2 calls whose verdict is known; 1 unknown"
+
+
+def test_every_kind_of_change_has_words() -> None:
+    """Every kind of change that the comparison can name has words of its own."""
+    source = Path(schemas.__file__).read_text("utf-8") + Path(tools_check.__file__).read_text("utf-8")
+    kinds = set(re.findall(r'Change\(\s*"(\w+)"', source)) | set(re.findall(r'"(\w+_(?:added|set|dropped))"', source))
+    assert "property_renamed" in kinds and kinds <= set(checks.KINDS)
+
+
+@pytest.mark.parametrize(
+    ("settings", "values", "found"),
+    [
+        (
+            Config(), {},
+            ("ok", "no manifest ([tools.<name>]), and no call with tools is in the ledger yet; "
+             "a program says what is live with tool_registry(…)."),
+        ),
+        (
+            Config(), {"tools_check": "unknown", "tools": m.Findings(evidence=("reason=no_registry",))},
+            ("warning", "no manifest ([tools.<name>]); of the last call's tools nothing is known: "
+             f"{checks.REASONS['no_registry']}."),
+        ),
+        (
+            Config(tools={"search": {"server": "docs"}}), DRIFTED,
+            ("ok", "the manifest has 1 contract; a live registry was known at the last call (12 compared)."),
+        ),
+        (
+            Config(tools={"search": {"sever": "docs"}}), {},
+            ("warning", "context-ledger.toml: [tools.search] 'sever' is none of server, endpoint, permission, "
+             "side_effect, version, timeout; ignored."),
+        ),
+    ],
+)  # fmt: skip
+def test_doctor_says_what_tools_are_compared_with(
+    settings: Config, values: Mapping[str, object], found: tuple[str, str]
+) -> None:
+    """Whether a manifest or a live registry is known, and what is wrong with the manifest."""
+    call = Call(orjson.loads(line.write(made({**FIRST, **values}))))
+    first = next(iter(doctor.tools(settings, [call])))
+    assert (first.verdict, first.sentence) == found
 
 
 def test_every_cause_has_words() -> None:
@@ -942,6 +1040,12 @@ def test_doctor_of_a_healthy_machine() -> None:
             "context windows",
             "ok",
             "known for kimi-k3 (kimi_open_platform): 1,048,576, k3 (kimi_code): 1,048,576.",
+        ),
+        Check(
+            "tools",
+            "ok",
+            "no manifest ([tools.<name>]), and no call with tools is in the ledger yet; "
+            "a program says what is live with tool_registry(…).",
         ),
     ]
 

@@ -40,13 +40,24 @@ def record(signals: Signals, entry: m.Entry = ENTRY, opening: Mapping[str, Any] 
 
 def test_own_span(signals: Signals) -> None:
     """Without another inference span, a standard one of ours carries the request, the standard names and the entry."""
-    span = record(signals)
+    entry = replace(ENTRY, money=m.MoneyGroup(cost_missing="usage_missing"))
+    span = record(signals, entry)
     assert (span.name, span.kind, span.status.status_code) == ("chat gpt-5", SpanKind.CLIENT, StatusCode.ERROR)
     assert dict(span.attributes) == {
         **OPENING,
-        **frozen(telemetry.attributes(ENTRY)),
-        **frozen(telemetry.standard(ENTRY)),
+        **frozen(telemetry.attributes(entry)),
+        **frozen(telemetry.standard(entry)),
     }
+
+
+def test_a_full_span_loses_nothing_that_was_there_first(signals: Signals) -> None:
+    """Of more attributes than a span has room for, those of ours go that stand under a standard name too; what was
+    there first stays."""
+    span = record(signals)
+    every = {**OPENING, **frozen(telemetry.attributes(ENTRY)), **frozen(telemetry.standard(ENTRY))}
+    gone = every.keys() - dict(span.attributes).keys()
+    twins = {"context_ledger." + place.split(".")[1] for place in telemetry.STANDARD.values() if "." in place}
+    assert (len(span.attributes), len(gone), gone <= twins) == (128, len(every) - 128, True)
 
 
 def frozen(attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -261,6 +272,7 @@ def test_measurements() -> None:
         (s.METRIC_MISS_TOKENS, 900, {s.CONTEXT_LEDGER_MISS_CAUSE: "tools_reordered", **same}),
         (s.METRIC_IDENTITY_CHANGES, 1, {part: "model"}),
         (s.METRIC_IDENTITY_CHANGES, 1, {part: "tools_wire"}),
+        (s.METRIC_CHECKS, 1, {s.CONTEXT_LEDGER_PILLAR: "tools", s.CONTEXT_LEDGER_VERDICT: "drift"}),
         (s.METRIC_COST, 0.01, {component: "input_uncached"}),
         (s.METRIC_COST, 0.005, {component: "cache_read"}),
         (s.METRIC_COST, 0.001, {component: "cache_write"}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
+from itertools import chain
 from typing import Any
 
 import orjson
@@ -12,6 +13,9 @@ from otel_context_ledger import accounts, canonical, line, spelling, surfaces
 from otel_context_ledger import model as m
 from otel_context_ledger.cli import show, tasks
 from otel_context_ledger.cli.calls import Call
+from otel_context_ledger.correctness.tools import contracts, definitions, schemas
+from otel_context_ledger.correctness.tools.check import Tools
+from otel_context_ledger.correctness.tools.registry import Registry
 from otel_context_ledger.cost import Card, Prices, price
 from otel_context_ledger.ledger import Ledger
 from otel_context_ledger.names import named
@@ -152,13 +156,18 @@ def rounded(value: Any) -> Any:
 def run_lineage(given: Mapping[str, Any], want: Any) -> Any:
     """A sequence of calls → the entry of each, as it would stand in the ledger file."""
     lore = facts.load(given.get("facts"))
-    ledger = Ledger(lore, "test", prices=given.get("prices"))
+    registry = Registry()
+    declared, bad = contracts.declared(given.get("manifest", {}))
+    assert not bad
+    tools = Tools(registry, declared, given.get("names", False))
+    ledger = Ledger(lore, "test", prices=given.get("prices"), tools=tools)
     lines: list[Mapping[str, Any]] = []
     open_calls: list[tuple[Any, ...]] = []
     for number, call in enumerate(expanded(given)):
         if call.get("restart"):
             ledger = Ledger(lore, "test", prices=given.get("prices"))
             ledger.restore(lines)
+        tell(registry, call)
         surface = find(call["surface"], call.get("api", "chat"), call["body"], lore)
         names = {name: call.get(name) for name in ("session", "task", "attempt", "parent")}
         around = m.Surroundings(f"e{number}", float(call["at"]), **names, repo_snapshot=call.get("repository"))
@@ -168,7 +177,37 @@ def run_lineage(given: Mapping[str, Any], want: Any) -> Any:
             lines += [closed(*opened) for opened in open_calls]
             open_calls.clear()
     lines += [closed(*opened) for opened in open_calls]
-    return pruned(rounded_lines(lines), want)
+    found = rounded_lines(lines)
+    return found if want is None else pruned(found, want)
+
+
+def tell(registry: Registry, call: Mapping[str, Any]) -> None:
+    """What the program says of its tools right before a call: `listed` by servers, each with its contract, and
+    `contracts` by tools."""
+    for given in call.get("listed", []):
+        found = definitions.listing(given["listing"])
+        assert found is not None
+        registry.put(found, given.get("server"), contracts.read(given.get("contract", {})), float(call["at"]))
+    if "contracts" in call:
+        registry.declare({name: contracts.read(table) for name, table in call["contracts"].items()})
+
+
+def run_tools(given: Mapping[str, Any], want: Any) -> Any:
+    """Two schemas → what changed from one to the other; a sequence of calls → the entry of each, or of the ones that
+    `of` names."""
+    if "calls" in given:
+        rows = run_lineage(given, None)
+        chosen = [rows[at] for at in given["of"]] if "of" in given else rows
+        found = {"entries": chosen, "advised": sum(bool(row["checks"]["advice"]) for row in rows)}
+        return pruned(found, want)
+    changes = schemas.compare(given["old"], given["new"])
+    level = schemas.worst([change.level for change in changes])
+    return pruned({"level": level, "changes": [spelled(change) for change in changes]}, want)
+
+
+def spelled(change: schemas.Change) -> list[str]:
+    renamed = [change.renamed] if change.renamed else []
+    return [change.kind, change.level, ".".join(change.path), *renamed]
 
 
 def closed(ledger: Ledger, surface: surfaces.Surface, call: Mapping[str, Any], draft: Any) -> Mapping[str, Any]:
@@ -177,6 +216,7 @@ def closed(ledger: Ledger, surface: surfaces.Surface, call: Mapping[str, Any], d
     response = m.Response() if failed or call.get("response") is None else surface.read_response(call["response"])
     ending = m.Ending("failed", failed) if failed else m.Ending(call.get("end", "complete"))
     entry = ledger.close(draft, response, ending, m.Timing(took), float(call["at"]) + took)
+    entry = ledger.settled(entry, draft, response.calls)
     line_: Mapping[str, Any] = orjson.loads(line.write(entry, ledger.trail(draft)))
     return line_
 
@@ -187,9 +227,10 @@ def rounded_lines(lines: Iterable[Mapping[str, Any]]) -> list[Any]:
 
 def expanded(given: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
     """The calls of a vector. Each starts from `base` and from the messages of the call named by `after` (an index),
-    to which `append` is added; `set` replaces members of the body and `edit` single messages, in that order."""
+    to which `append` is added; `set` replaces members of the body and `edit` single messages, in that order. One with
+    `times` and `every` stands for as many equal calls, so many seconds apart."""
     done: list[dict[str, Any]] = []
-    for call in given["calls"]:
+    for call in chain.from_iterable(map(repeated, given["calls"])):
         body = dict(given.get("base", {}))
         body |= done[call["after"]]["body"] if "after" in call else {}
         body |= call.get("set", {})
@@ -249,6 +290,10 @@ def outcome(at: int, told: Mapping[str, Any]) -> m.Outcome:
     )  # fmt: skip
 
 
+def repeated(call: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    return ({**call, "at": call["at"] + n * call.get("every", 0)} for n in range(call.get("times", 1)))
+
+
 RUNNERS: Mapping[str, Callable[[Mapping[str, Any], Any], Any]] = {
     "canonical": run_canonical,
     "spelling": run_spelling,
@@ -259,4 +304,5 @@ RUNNERS: Mapping[str, Callable[[Mapping[str, Any], Any], Any]] = {
     "totals": run_totals,
     "names": run_names,
     "tasks": run_tasks,
+    "tools": run_tools,
 }

@@ -17,10 +17,11 @@ from pathlib import Path
 
 from otel_context_ledger import surfaces, tokens
 from otel_context_ledger.cli import calls as c
-from otel_context_ledger.cli import coverage, exporters, instrumentations
+from otel_context_ledger.cli import checks, coverage, exporters, instrumentations
 from otel_context_ledger.cli.machine import OK, PROBLEM, WARNING, Check, Machine, here
 from otel_context_ledger.cli.printing import Answer, Column, Lines, Sheet, plural, size, styled
 from otel_context_ledger.config import PREFIX, VARIABLES, Config
+from otel_context_ledger.correctness.tools import contracts
 from otel_context_ledger.cost import Prices
 from otel_context_ledger.model import UNKNOWN
 from otel_context_ledger.surfaces import facts
@@ -66,6 +67,7 @@ def examine(machine: Machine, settings: Config, path: Path) -> Iterator[Check]:
     lore, complaints = _lore(settings)
     yield from complaints
     yield from known(settings, lore, _seen(path), time.time())
+    yield from tools(settings, _calls(path))
     yield vocabulary(machine)
 
 
@@ -153,11 +155,15 @@ def _lore(settings: Config) -> tuple[facts.Lore, list[Check]]:
         return facts.load(), [Check("configuration", WARNING, f"context-ledger.toml: {error}; the shipped facts hold.")]
 
 
-def _seen(path: Path) -> Seen:
+def _calls(path: Path) -> tuple[c.Call, ...]:
     try:
-        found = c.read(path).calls
+        return c.read(path).calls
     except c.Unusable:
-        return Seen()
+        return ()
+
+
+def _seen(path: Path) -> Seen:
+    found = _calls(path)
     pairs = [(call.text("provider_surface") or UNKNOWN, call.text("model_id")) for call in found]
     strangers = [call.text("endpoint") for call in found if call.text("provider_surface") == UNKNOWN]
     return Seen(
@@ -199,6 +205,24 @@ def _some(names: Iterable[str]) -> str:
     every = list(names)
     rest = f" and {len(every) - MAX_NAMED} more" if len(every) > MAX_NAMED else ""
     return ", ".join(every[:MAX_NAMED]) + rest
+
+
+def tools(settings: Config, calls: Iterable[c.Call]) -> Iterator[Check]:
+    """Whether there is anything that the tools of requests can be held against: a manifest, a live registry."""
+    declared, bad = contracts.declared(settings.tools)
+    yield from (Check("tools", WARNING, f"context-ledger.toml: {text}.") for text in bad)
+    manifest = f"the manifest has {plural(len(declared), 'contract')}" if declared else "no manifest ([tools.<name>])"
+    last = next((call for call in reversed(tuple(calls)) if call.text("tools_check")), None)
+    if last is None:
+        way = "" if declared else "; a program says what is live with tool_registry(…)"
+        yield Check("tools", OK, f"{manifest}, and no call with tools is in the ledger yet{way}.")
+    elif last.text("tools_check") == UNKNOWN:
+        words = checks.REASONS.get(checks.reason(last), "it could not be compared")
+        yield Check("tools", WARNING, f"{manifest}; of the last call's tools nothing is known: {words}.")
+    else:
+        compared = checks.counts(last).get("compared", "0")
+        seen = f"a live registry was known at the last call ({compared} compared)" if compared != "0" else "no registry"
+        yield Check("tools", OK, f"{manifest}; {seen}.")
 
 
 def vocabulary(machine: Machine) -> Check:

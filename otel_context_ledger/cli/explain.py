@@ -9,18 +9,13 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 
 from otel_context_ledger.cli import calls as c
+from otel_context_ledger.cli import checks, reasons
 from otel_context_ledger.cli import outcome as o
-from otel_context_ledger.cli import reasons
 from otel_context_ledger.cli.calls import Book, Call
 from otel_context_ledger.cli.printing import UNKNOWN, Answer, Labels, Lines, count, moment, money, plural, share, span
 from otel_context_ledger.cli.show import cause, ending, is_quota
 from otel_context_ledger.config import Config
 
-CHECKS = {
-    "policy_check": "policy", "repo_check": "repository", "tools_check": "tools",
-    "constraints_check": "constraints", "state_check": "state",
-}  # fmt: skip
-NO_PROOF = "reuse does not show that the context was right."
 PRICES_MISSING = {
     "usage_missing": "no usage was reported",
     "price_missing:model": "no price is known for this model; set one in [prices] of context-ledger.toml",
@@ -249,19 +244,19 @@ def _remedy(call: Call, book: Book) -> Iterator[str]:
     found = reasons.reason(name, call.words("miss_detail") or ()) if name else None
     if found is not None:
         yield found.remedy
+    wrong = checks.remedy(call)
+    if wrong is not None:
+        yield wrong
     elif name is None and call.text("cache_outcome") == "hit":
         yield reasons.NOTHING
 
 
 def _correctness(call: Call, book: Book) -> Iterator[str]:
-    verdicts = {name: call.text(field) for field, name in CHECKS.items()}
-    known = [f"{name} {verdict}" for name, verdict in verdicts.items() if verdict is not None]
-    open_ = [name for name, verdict in verdicts.items() if verdict is None]
-    if not known:
-        yield f"not checked; {NO_PROOF}"
-        return
-    rest = f"; not checked: {', '.join(open_)}" if open_ else ""
-    yield f"{', '.join(known)}{rest}."
+    yield from checks.told(call)
+
+
+def _tools(call: Call, book: Book) -> Iterator[str]:
+    yield from checks.of_tools(call)
 
 
 def _advice(call: Call, book: Book) -> Iterator[str]:
@@ -295,5 +290,5 @@ LABELS: tuple[tuple[str, Tell], ...] = (
     ("task", _task), ("sent", _sent), ("answered", _answered), ("reused", _reused), ("reusable", _reusable),
     ("compared", _compared), ("changed", _changed), ("broke", _broke), ("cause", _cause), ("also", _secondary),
     ("evidence", _evidence), ("provider", _provider), ("cost", _cost), ("to do", _remedy),
-    ("correctness", _correctness), ("advice", _advice), ("record", _flaws),
+    ("correctness", _correctness), ("tools", _tools), ("advice", _advice), ("record", _flaws),
 )  # fmt: skip

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from rich.text import Text
 
 from otel_context_ledger.cli import calls as c
+from otel_context_ledger.cli import checks
 from otel_context_ledger.cli.calls import Call
 from otel_context_ledger.cli.printing import (
     UNKNOWN,
@@ -33,7 +34,7 @@ from otel_context_ledger.config import Config
 COLUMNS = (
     Column("time", skip=5), Column("id", most=8), Column("session", most=12, spare=1), Column("model", spare=3),
     Column("input", right=True), Column("cached", right=True), Column("missed", right=True, spare=2),
-    Column("reused", right=True), Column("cause", fold=True), Column("cost", right=True),
+    Column("reused", right=True), Column("checks", fold=True), Column("cause", fold=True), Column("cost", right=True),
 )  # fmt: skip
 # How a call that did not run to its end is shown; `complete` is shown by its cause.
 ENDINGS = {
@@ -92,7 +93,7 @@ def answer(arguments: Namespace, settings: Config) -> Answer:
         "not_calls": book.strange,
     }
     sheet = Sheet(COLUMNS, [_row(call) for call in chosen], _total_row(sums))
-    return Answer(document, [sheet, Lines(["", *_definitions(sums), *strange])])
+    return Answer(document, [sheet, Lines(["", *_definitions(sums), *checks.summary(once(chosen)), *strange])])
 
 
 def totals(lines: Sequence[Call]) -> Totals:
@@ -154,6 +155,7 @@ def record(call: Call) -> dict[str, object]:
         "cached_tokens": call.count("cached_tokens"),
         "cache_miss_tokens": call.count("cache_miss_tokens"),
         "cache_outcome": call.text("cache_outcome"),
+        **{field: call.text(field) for field in checks.CHECKS},
         "miss_cause": call.text("miss_cause"),
         "miss_detail": list(call.words("miss_detail") or ()),
         "request_kind": call.text("request_kind"),
@@ -210,9 +212,15 @@ def _row(call: Call) -> tuple[Cell, ...]:
         count(cached),
         count(call.count("cache_miss_tokens")),
         share(cached, whole),
+        _checks(call),
         _verdict(call),
         cost(call),
     )
+
+
+def _checks(call: Call) -> Text:
+    verdicts = {verdict for _, verdict in checks.verdicts(call) if verdict is not None}
+    return styled(checks.short(call), "yellow" if verdicts - checks.SOUND - checks.UNSURE else "")
 
 
 def _verdict(call: Call) -> Text:
@@ -231,7 +239,7 @@ def _measured(call: Call) -> tuple[int, int] | None:
 def _total_row(sums: Totals) -> tuple[Cell, ...]:
     return (
         "total", "", "", plural(sums.calls, "call"), count(sums.input_measured), count(sums.cached), count(sums.missed),
-        share(sums.cached, sums.input_measured), "", _total_cost(sums),
+        share(sums.cached, sums.input_measured), "", "", _total_cost(sums),
     )  # fmt: skip
 
 

@@ -6,12 +6,14 @@ Pure: no SDK, no network. A new provider is a file of differences, a row in `REA
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import partial
 
 from otel_context_ledger.model import UNKNOWN, Json, Request, Response
 from otel_context_ledger.surfaces import (
     anthropic_messages,
+    called,
     compatible,
     diagnostics,
     kimi,
@@ -148,7 +150,7 @@ def make(name: str, api: str, lore: Lore) -> Surface:
         api=api,
         facts=lore.of(name),
         read_request=dialect.read_request,
-        read_response=READERS.get((name, api), default),
+        read_response=partial(_with_calls, READERS.get((name, api), default), api),
         keep=dialect.keep,
         running=openai_chat.running if api == CHAT else never,
         channel=dialect.channel,
@@ -156,3 +158,12 @@ def make(name: str, api: str, lore: Lore) -> Surface:
         fold=dialect.fold,
         unrendered=_UNRENDERED[api],
     )
+
+
+def _with_calls(read: Callable[[Json], Response], api: str, body: Json) -> Response:
+    """An answer with its calls of tools. Of a folded stream only the Responses API has them whole: elsewhere arguments
+    come in pieces, which are not kept; the next request's history holds them."""
+    response = read(body)
+    if not response.tool_calls or (body.get("folded") and api != RESPONSES):
+        return response
+    return replace(response, calls=called.answered(body))

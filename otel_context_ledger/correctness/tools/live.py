@@ -1,0 +1,50 @@
+"""The registry of this process, and what a program says to fill it. Saying something wrong is one warning, no error."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from otel_context_ledger.correctness.tools import contracts, definitions
+from otel_context_ledger.correctness.tools.contracts import Contract
+from otel_context_ledger.correctness.tools.registry import Registry
+
+LIVE = Registry()
+_log = logging.getLogger("otel_context_ledger")
+
+
+def tool_registry(listing: Any, server: str | None = None, **contract: Any) -> None:
+    """Says what a tool server offers now: `tool_registry(await session.list_tools(), server="docs")`.
+
+    `listing` is the answer to MCP's `tools/list` as it is (object, result or JSON-RPC answer) or a list of tools as
+    OpenAI or Anthropic take them. Call it again whenever the server announces a change; it replaces what was said of
+    this server before, and pages (`nextCursor`) add up. `contract` may name `version`, `endpoint`, `permission`,
+    `side_effect` and `timeout` (seconds) of all of its tools. Never raises.
+    """
+    try:
+        found = definitions.listing(listing)
+        if found is None:
+            _log.warning("context ledger: tool_registry: %s is no list of tools; ignored", type(listing).__name__)
+            return
+        LIVE.put(found, server, contracts.read(contract) if contract else Contract(), time.time())
+    except Exception as error:  # noqa: BLE001 - the program goes on, whatever it gave us
+        _log.warning("context ledger: tool_registry: %s; ignored", _why(error))
+
+
+def tool_contracts(table: Mapping[str, Mapping[str, Any]]) -> None:
+    """Says what tools do beside their schemas, by their names as they are sent:
+    `tool_contracts({"deploy": {"server": "ops", "endpoint": "https://…", "permission": "write", "timeout": 30}})`.
+
+    Members are `server`, `version`, `endpoint`, `permission`, `side_effect` and `timeout` (seconds), as in the tables
+    `[tools.<name>]` of `context-ledger.toml`. What was said of other tools stays. Never raises.
+    """
+    try:
+        LIVE.declare({str(name): contracts.read(members) for name, members in table.items()})
+    except Exception as error:  # noqa: BLE001 - the program goes on, whatever it gave us
+        _log.warning("context ledger: tool_contracts: %s; ignored", _why(error))
+
+
+def _why(error: Exception) -> str:
+    return str(error) if type(error) is ValueError else type(error).__name__
