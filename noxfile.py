@@ -31,6 +31,8 @@ OLDEST = [
 SDKS = {"oldest": OLDEST, "middle": ["openai>=2,<3", "anthropic>=1,<2"], "newest": ["openai", "anthropic"]}
 TESTS = (
     "test_calls.py",
+    "test_dialects.py",
+    "test_diagnostics.py",
     "test_instrumentation.py",
     "test_telemetry.py",
     "test_zero_code.py",

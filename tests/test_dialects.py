@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from itertools import product
 from typing import Any
 
@@ -81,12 +82,16 @@ OTHERS = [
     Spoken("coding", "kimi_code", "/coding", "messages", writes=True),
     Spoken("deepseek", "deepseek", "/anthropic", "messages", writes=True),
 ]
+# openai before 1.66 has no Responses.
+SPOKEN = [
+    spoken for spoken in (*CHATS, *OTHERS) if spoken.api != "responses" or find_spec("openai.resources.responses")
+]
 THOUGHTFUL = Answer("Reading the parser.", "The test names it.")
 EVERY = [
     pytest.param(
         spoken, asynchronous, streams, id=f"{spoken}-{'async' if asynchronous else 'sync'}{'-stream' * streams}"
     )
-    for spoken, asynchronous, streams in product([*CHATS, *OTHERS], (False, True), (False, True))
+    for spoken, asynchronous, streams in product(SPOKEN, (False, True), (False, True))
 ]
 
 
