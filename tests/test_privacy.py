@@ -233,9 +233,9 @@ def desk(ledger: Ledger) -> Desk:
     return found
 
 
-PEERS = {
+PEERS: dict[str, Any] = {
     s.GEN_AI_OPERATION_NAME: "chat",
-    s.GEN_AI_REQUEST_MODEL: "kimi-k3",
+    s.GEN_AI_REQUEST_MODEL: "/home/jane/models/tiny.gguf",
     "file.path": "/home/jane/notes.txt",
     "gen_ai.input.messages": f"[{mark('peer')}]",
     "cached_tokens": 10,
@@ -249,7 +249,7 @@ def test_nothing_of_others_is_redacted(ledger: Ledger, signals: Signals, provide
     """PV04: attributes of another instrumentation stay as it set them, whatever they are called and hold."""
     client = openai.OpenAI(base_url=f"{provider.url}/kimi/v1", api_key="test-key", max_retries=0)
     with client, trace.get_tracer("peer").start_as_current_span("chat", attributes=PEERS):
-        client.chat.completions.create(model="kimi-k3", messages=[{"role": "user", "content": "x"}])
+        client.chat.completions.create(model=PEERS[s.GEN_AI_REQUEST_MODEL], messages=[{"role": "user", "content": "x"}])
     got = dict(signals.spans.get_finished_spans()[0].attributes or {})
     assert {name: got.get(name) for name in PEERS} == PEERS
-    assert (got[s.CONTEXT_LEDGER_MODEL_ID], got[s.CONTEXT_LEDGER_CACHED_TOKENS]) == ("kimi-k3", 0)
+    assert (got[s.CONTEXT_LEDGER_MODEL_ID], got[s.CONTEXT_LEDGER_CACHED_TOKENS]) == ("tiny.gguf", 0)
