@@ -54,6 +54,11 @@ def test_every_call_ended_as_it_was_meant_to(left: Left) -> None:
     assert len(left.lines) == 2 * sum(left.ended.values())
 
 
+def test_nothing_is_left_on_the_machine_but_the_ledger(left: Left) -> None:
+    """No temporary file, nothing in the user's home, nothing in the repository or its git directory."""
+    assert left.made == {"ledger.jsonl"}
+
+
 def test_nothing_leaves_but_what_may(left: Left, places: frozenset[str]) -> None:
     """PV01 PV02 PV03 PV06: no part of a marker, in any spelling, is in a byte that was exported, written or logged."""
     assert found(places - set(MAY_LEAVE), left.raw) == set()

@@ -35,11 +35,12 @@ ECHOES = {"err-400-": 400, "err-429-": 429, "err-500-": 500}
 @dataclass(frozen=True, slots=True)
 class Left:
     """What is left of some runs: `texts` are (attribute, text) of all that can be decoded, `raw` every byte sent or
-    written, `lines` those of calls, `planted` and `ended` what the program says of itself, `wire` what the provider
-    got of it."""
+    written, `made` the names of files that were not there before, `lines` those of calls, `planted` and `ended` what
+    the program says of itself, `wire` what the provider got of it."""
 
     texts: Sequence[tuple[str, str]]
     raw: Sequence[bytes]
+    made: frozenset[str]
     lines: Sequence[Mapping[str, Any]]
     planted: frozenset[str]
     ended: Mapping[str, int]
@@ -165,6 +166,7 @@ def runs(folder: Path, times: int = 1, *arguments: str, **settings: str) -> Left
     bin_ = Path(sys.executable).parent
     with Provider(plan=hostile()) as provider, receiving() as receiver:
         variables = os.environ | environment(folder, provider, receiver) | settings
+        before = _files(folder)
         command = [str(bin_ / "opentelemetry-instrument"), str(bin_ / "python"), "-m", "tests.privacy.program"]
         command += [provider.url, *arguments]
         done = [
@@ -175,25 +177,26 @@ def runs(folder: Path, times: int = 1, *arguments: str, **settings: str) -> Left
         wire = [f"{r.path}\n{r.headers}".encode() + r.body for r in provider.requests]
     said = [json.loads(run.stdout) for run in done]
     stderr = "".join(run.stderr for run in done)
-    files = [path.read_bytes() for place in _written(folder) for path in place.rglob("*") if path.is_file()]
+    made = [path for path in _files(folder) if before.get(path) != path.stat().st_mtime_ns]
+    files = [path.read_bytes() for path in made]
     lines = [json.loads(line) for line in _ledger(folder).read_bytes().splitlines()]
     texts = [pair for message in messages for pair in decoded(message)]
     texts += [pair for line in lines for pair in spelled(line)]
     entries = [line for line in lines if "kind" not in line]
-    sent = [message.SerializeToString() for message in messages]
-    planted = {place for one in said for place in one["planted"]}
-    return Left(
-        texts, [*sent, *files, stderr.encode()], entries, frozenset(planted), said[0]["ended"], stderr, wire
-    )  # fmt: skip
+    raw = [*(message.SerializeToString() for message in messages), *files, stderr.encode()]
+    names = frozenset(path.name for path in made)
+    planted = frozenset(place for one in said for place in one["planted"])
+    return Left(texts, raw, names, entries, planted, said[0]["ended"], stderr, wire)
 
 
 def _ledger(folder: Path) -> Path:
     return folder / mark("machine.ledger") / "ledger.jsonl"
 
 
-def _written(folder: Path) -> tuple[Path, ...]:
-    """Where files could have been left: beside the ledger, among temporary files and in the user's home."""
-    return _ledger(folder).parent, folder / "tmp", folder / mark("machine.home")
+def _files(folder: Path) -> dict[Path, int]:
+    """Every file that could have been left or changed, and when it was: beside the ledger, in the repository with its
+    git directory, among temporary files and in the user's home."""
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
 
 
 def ours(bodies: Sequence[bytes], kind: Any) -> Iterator[Any]:
