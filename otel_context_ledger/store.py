@@ -172,6 +172,8 @@ class _Appender:
         self._warnings = warnings
         self._descriptor = -1
         self._inode: _Inode | None = None
+        # The file and its size as our last line left it: while nobody else writes, its end need not be read again.
+        self._left: tuple[_Inode | None, int] | None = None
         self._attempts = ATTEMPTS
 
     def append(self, line: bytes) -> None:
@@ -183,6 +185,7 @@ class _Appender:
         text = b"%b%b\n" % (start, line)
         if os.write(self._descriptor, text) < len(text):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._left = self._inode, status.st_size + len(text)
 
     def close(self) -> None:
         # Forgotten before it is closed: a child forked in between must not close a number that is somebody else's.
@@ -217,7 +220,7 @@ class _Appender:
 
     def _is_torn(self, status: os.stat_result) -> bool:
         """Whether the last byte is not a line break: this process, another one or a power cut left half a line."""
-        if not stat.S_ISREG(status.st_mode) or status.st_size == 0:
+        if not stat.S_ISREG(status.st_mode) or status.st_size == 0 or (self._inode, status.st_size) == self._left:
             return False
         os.lseek(self._descriptor, -1, os.SEEK_END)
         return os.read(self._descriptor, 1) != b"\n"
