@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar, Token
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from operator import attrgetter
 from threading import Event, Thread
@@ -27,7 +27,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 from otel_context_ledger import model as m
 from otel_context_ledger import semconv as s
 from otel_context_ledger.backlog import greenlets
-from otel_context_ledger.records import quick
+from otel_context_ledger.records import changed, quick
 from otel_context_ledger.reuse.identity import CACHE_PARTS
 
 SCOPE = "otel_context_ledger"
@@ -94,9 +94,13 @@ def compacted(entry: m.Entry) -> bool:
 
 def attributes(entry: m.Entry) -> dict[str, Any]:
     """The ledger part of a span or event: every known field by its registry name; unknown fields are left out."""
+    return _found(entry, _PARTS)
+
+
+def _found(entry: m.Entry, parts: tuple[Part, ...]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     characters = 0
-    for part_of, keys, read in _PARTS:
+    for part_of, keys, read in parts:
         part = part_of(entry)
         if part is not None:
             characters += _gather(found, keys, read(part))
@@ -124,6 +128,7 @@ def _gather(found: dict[str, Any], keys: tuple[str, ...], values: tuple[Any, ...
 
 
 Read = Callable[[Any], Any]
+Part = tuple[Read, tuple[str, ...], Read]
 
 
 def _together(names: Sequence[str]) -> Read:
@@ -132,7 +137,7 @@ def _together(names: Sequence[str]) -> Read:
     return read if len(names) > 1 else lambda part: (read(part),)
 
 
-def _parts(fields: Iterable[tuple[str, str, str]]) -> Iterator[tuple[Read, tuple[str, ...], Read]]:
+def _parts(fields: Iterable[tuple[str, str, str]]) -> Iterator[Part]:
     """Fields, given as (key, group, dotted field), by the part of an entry that holds them: how the part is found, the
     keys, how their values are read. A part inside a group may be missing: then its fields are unknown."""
     found: dict[str, list[tuple[str, str]]] = {}
@@ -145,6 +150,7 @@ def _parts(fields: Iterable[tuple[str, str, str]]) -> Iterator[tuple[Read, tuple
 
 
 _PARTS = tuple(_parts(s.ENTRY_FIELDS))
+_CHECKS = tuple(_parts(field for field in s.ENTRY_FIELDS if field[1] == "checks"))
 # Attributes of ours whose value has a standard name as well.
 _TWINS = tuple(key for key, group, path in s.ENTRY_FIELDS if f"{group}.{path}" in set(STANDARD.values()))
 _STANDARD, _OPENAI = _together(tuple(STANDARD.values())), _together(tuple(OPENAI.values()))
@@ -370,8 +376,8 @@ class Finished:
         """The same with the entry as it is once its checks are done; the span is sealed by then."""
         if entry is self.entry:
             return self
-        found = None if self.attributes is None else {**self.attributes, **attributes(entry)}
-        return replace(self, entry=entry, attributes=found)
+        found = None if self.attributes is None else {**self.attributes, **_found(entry, _CHECKS)}
+        return changed(self, entry=entry, attributes=found)
 
 
 class Telemetry:
