@@ -8,7 +8,7 @@ NOX = PATH="$$PATH:$$(ls -d $$HOME/.pyenv/versions/3.1*/bin 2>/dev/null | paste 
 ENGINE_STAMP := $(VENV)/.engine
 
 .DEFAULT_GOAL := help
-.PHONY: help setup generate format check test matrix clients peers demo bench bench-peers build clean
+.PHONY: help setup generate format check test fuzz matrix clients peers demo bench bench-peers build clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -42,6 +42,9 @@ check: $(STAMP) ## formatting, lint, types, layers, generated files
 
 test: $(STAMP) $(ENGINE_STAMP) ## all tests, the real engine included
 	$(BIN)/python -m pytest -q
+
+fuzz: $(STAMP) ## hostile programs, providers, settings and files for SECONDS=… (default 300), and every failure of ours
+	$(BIN)/python -m tests.fuzz $(or $(SECONDS),300)
 
 matrix: $(STAMP) ## the built wheel under every Python and SDK line found here
 	$(NOX) -s wheel

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 import threading
 import types
@@ -255,6 +256,8 @@ def trial(
     return lambda name: Trial(name, programs, provider, settings, noise)
 
 
+# `make fuzz` walks through every function, in every program that reaches it.
+WHOLE = os.environ.get("FUZZ_WALK") == "all"
 # Functions below these layers are all inside the same guards: a few of them stand for the others.
 OUTER = ("instrumentation", "invocation", "telemetry", "ledger", "store", "backlog", "config", "tasks")
 
@@ -262,6 +265,8 @@ OUTER = ("instrumentation", "invocation", "telemetry", "ledger", "store", "backl
 def chosen(codes: list[types.CodeType], every: int) -> list[types.CodeType]:
     """The functions to walk: all of the outer modules, one in `every` of the others."""
     walked = [code for code in codes if faults.named(code) not in SHELLS]
+    if WHOLE:
+        return walked
     outer = [code for code in walked if faults.named(code).split(".")[0] in OUTER]
     return [*outer, *[code for code in walked if code not in outer][::every]]
 
@@ -273,7 +278,9 @@ def test_every_function_that_fails_leaves_the_program_alone(trial: Callable[[str
     walked: dict[types.CodeType, list[str]] = {}
     for name in PROGRAMS:
         running = trial(name)
-        walked |= {code: running.wrong(code) for code in chosen(running.reached(), 5) if code not in walked}
+        new = (code for code in chosen(running.reached(), 5) if WHOLE or code not in walked)
+        for code in new:
+            walked.setdefault(code, []).extend(running.wrong(code))
     assert [what for found in walked.values() for what in found] == []
     assert len(walked) > 100
 
@@ -282,4 +289,5 @@ def test_an_interrupt_in_the_middle_of_us_reaches_the_program(trial: Callable[[s
     """Ctrl-C may come while any function of ours runs: the program gets its KeyboardInterrupt, and the next call is
     recorded as ever."""
     running = trial("conversation")
-    assert [what for code in chosen(running.reached(), 12)[::4] for what in running.interrupted(code)] == []
+    every = 1 if WHOLE else 4
+    assert [what for code in chosen(running.reached(), 12)[::every] for what in running.interrupted(code)] == []

@@ -7,6 +7,7 @@ are plain text of whatever width they need, so that no value is ever cut. What i
 from __future__ import annotations
 
 import io
+import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -135,13 +136,21 @@ class Answer:
     found: bool = False
 
 
+def _json(document: object) -> str:
+    """JSON as orjson writes it; integers beyond 64 bits, which it refuses, as the standard library does."""
+    try:
+        return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
+    except TypeError:
+        return json.dumps(document, indent=2, ensure_ascii=False)
+
+
 def write(answer: Answer, as_json: bool) -> None:
     """Prints an answer on stdout."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         # JSON is UTF-8; a terminal of another encoding shows a replacement instead of ending us.
         sys.stdout.reconfigure(encoding="utf-8" if as_json else None, errors="replace")
     if as_json:
-        print(orjson.dumps(answer.document, option=orjson.OPT_INDENT_2).decode())
+        print(_json(answer.document))
         return
     terminal = sys.stdout.isatty()
     console = Console(highlight=False, markup=False, emoji=False) if terminal else None

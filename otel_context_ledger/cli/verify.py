@@ -22,6 +22,8 @@ from otel_context_ledger.outcomes import EVIDENCE, decide
 # A line is written after its call ended, and clocks of several processes may be that far apart.
 SLACK_SECONDS = 5.0
 LOCATOR_DIGITS = 16
+# Of a number of bytes; Python refuses to read one of thousands of digits.
+MAX_DIGITS = 18
 TRAIL_GROUP = "segments"
 _FITS: Mapping[str, Callable[[object], bool]] = {
     "string": lambda value: isinstance(value, str),
@@ -280,7 +282,7 @@ PROOFS = {
 
 def _boundary(entry: str, rendering: t.Rendering) -> Iterator[str]:
     parts = entry.split(":")
-    if len(parts) != 3 or not (parts[0].isdecimal() and parts[1].isdecimal()):
+    if len(parts) != 3 or not all(part.isdecimal() and len(part) <= MAX_DIGITS for part in parts[:2]):
         yield f"prefix_locator holds {entry!r}, which is not boundary:bytes:digest"
         return
     at, told = int(parts[0]), int(parts[1])

@@ -14,6 +14,8 @@ MAX_ENTRIES = 24
 DENSE = 8
 PER_STEP = 3
 _DIGITS = 16
+# Of a number of bytes; Python refuses to read one of thousands of digits.
+_MAX_DIGITS = 18
 
 
 @lru_cache(maxsize=256)
@@ -49,6 +51,6 @@ def spell(boundary: int, size: int, exported: str) -> str:
 def read(entry: str) -> tuple[int, int, str] | None:
     """A locator entry from its text, or `None` when it is none."""
     parts = entry.split(":")
-    if len(parts) != 3 or not parts[0].isdigit() or not parts[1].isdigit():
+    if len(parts) != 3 or not all(part.isdecimal() and len(part) <= _MAX_DIGITS for part in parts[:2]):
         return None
     return int(parts[0]), int(parts[1]), parts[2]
