@@ -270,6 +270,12 @@ def test_nothing_said_raises(listing: Any, server: Any) -> None:
     live.LIVE.clear()
 
 
+NO_CONTRACT = (
+    "no contract: its members are server, endpoint, permission, side_effect, version, timeout; texts, and seconds for "
+    "the timeout"
+)
+
+
 def test_nonsense_is_one_warning(registry: Registry, caplog: pytest.LogCaptureFixture) -> None:
     """What is no listing or no contract is said once, without its text, and changes nothing."""
     tool_registry("private")
@@ -277,9 +283,8 @@ def test_nonsense_is_one_warning(registry: Registry, caplog: pytest.LogCaptureFi
     tool_registry([TOOL], server="docs", timeout="soon")
     assert [record.getMessage() for record in caplog.records] == [
         "context ledger: tool_registry: str is no list of tools; ignored",
-        "context ledger: tool_contracts: 'sever' is none of server, endpoint, permission, side_effect, version, "
-        "timeout; ignored",
-        "context ledger: tool_registry: timeout is no number of seconds; ignored",
+        f"context ledger: tool_contracts: {NO_CONTRACT}; ignored",
+        f"context ledger: tool_registry: {NO_CONTRACT}; ignored",
     ]
     assert registry.view.known is False
 

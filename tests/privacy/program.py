@@ -18,7 +18,7 @@ from typing import Any
 import anthropic
 import openai
 
-from otel_context_ledger import attempt, outcome, session, task
+from otel_context_ledger import attempt, outcome, session, task, tool_contracts, tool_registry
 from tests import ways
 from tests.privacy import markers
 
@@ -75,6 +75,17 @@ def tool(place: str, name: str = "read") -> Body:
 
 def named() -> str:
     return mark("sent.tool.name")
+
+
+def say_what_is_live() -> None:
+    """A live registry that differs from what is sent, and a contract, with a marker in everything but a tool's name."""
+    live = tool("live.tool", named())
+    listed = {"name": live["name"], "description": live["description"], "inputSchema": live["parameters"]}
+    where = f"https://user:{mark('live.password')}@host.example/{mark('live.endpoint')}"
+    own = {"endpoint": where, "permission": mark("live.permission"), "version": mark("live.version")}
+    tool_registry({"tools": [listed]}, server=mark("live.server"), **own)
+    tool_contracts({"edit": {"server": mark("contract.server"), "side_effect": mark("contract.side_effect")}})
+    tool_contracts({"edit": {mark("contract.member"): mark("contract.value")}})
 
 
 # Chat Completions: OpenAI and Kimi.
@@ -575,6 +586,7 @@ SHORT = (conversation,)
 def main(url: str, parts: tuple[Callable[[str], None], ...]) -> None:
     logging.getLogger("otel_context_ledger").setLevel(logging.DEBUG)
     logging.getLogger("otel_context_ledger").addHandler(logging.StreamHandler(sys.stderr))
+    say_what_is_live()
     for part in parts:
         part(url)
     print(json.dumps({"planted": sorted(PLANTED), "ended": ENDED}))

@@ -47,4 +47,7 @@ def tool_contracts(table: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _why(error: Exception) -> str:
-    return str(error) if type(error) is ValueError else type(error).__name__
+    """What was wrong, without what was given: unlike a configuration file it may be anybody's text."""
+    if type(error) is ValueError:
+        return f"no contract: its members are {', '.join(contracts.WORDS)}; texts, and seconds for the timeout"
+    return type(error).__name__
