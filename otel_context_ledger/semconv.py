@@ -448,6 +448,7 @@ MEMBERS: dict[str, tuple[str, ...]] = {
         "deliver",
         "response",
         "finish",
+        "checks",
         "store",
         "telemetry",
         "repository",
