@@ -394,6 +394,21 @@ def test_sessions_are_bounded() -> None:
     assert len(pillar._tracks) == 10
 
 
+@often
+@given(st.lists(anything, max_size=4), st.lists(anything, max_size=4), anything)
+def test_nothing_sent_raises(values: list[Any], listed: list[Any], arguments: Any) -> None:
+    """Whatever a program sends as its tools beside whatever a server lists, a verdict comes of it."""
+    registry = Registry()
+    found = definitions.listing(listed)
+    assert found is not None
+    registry.put(found, "docs", Contract(), 0.0)
+    pillar = Tools(registry, names=True)
+    offered = Sent(b"w", b"s", tuple, lambda: values)
+    look = pillar.look(offered, "s", 1.0)
+    check = pillar.judged(look, offered, [m.Called("read", arguments)], [m.Called("a", arguments)])
+    assert {look.check.verdict, check.verdict} <= set(s.MEMBERS[s.CONTEXT_LEDGER_TOOLS_CHECK])
+
+
 # Whom to blame for a call
 
 

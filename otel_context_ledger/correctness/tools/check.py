@@ -163,17 +163,21 @@ class Tools:
     def judged(self, look: Look, earlier: Sent | None, made: Iterable[Called], returned: Iterable[Called]) -> Check:
         """The check with the calls judged: those that the history holds anew, `made` of the tools of the call before
         it, and those that the answer returned whole. A call is judged once."""
-        found: list[Opinion] = []
+        calls = [[one for one in group if self._new(look.session, one)] for group in (made, returned)]
+        if not any(calls):
+            return look.check
         with self._judging:
             view = self._registry.view
             shown = look.comparison or self._comparison(look.sent, view)
             then = self._comparison(earlier, view) if earlier and earlier.wire != look.sent.wire else shown
-            for calls, sent in ((made, then), (returned, shown)):
-                for called in calls:
-                    if self._new(look.session, called):
-                        name = called.name[:MAX_NAME]
-                        found.append(self._judge.opinion(called, sent.sent.get(name), shown.live.get(name)))
-        return _with_calls(look.check, found) if found else look.check
+            found = [
+                self._judge.opinion(
+                    called, sent.sent.get(called.name[:MAX_NAME]), shown.live.get(called.name[:MAX_NAME])
+                )
+                for group, sent in zip(calls, (then, shown), strict=True)
+                for called in group
+            ]
+        return _with_calls(look.check, found)
 
     def _new(self, session: str, called: Called) -> bool:
         key = digest(canonical([called.call_id, called.name, called.arguments]))
