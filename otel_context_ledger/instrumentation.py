@@ -456,8 +456,15 @@ def assemble(settings: config.Config) -> tuple[Desk, store.Store | None, Callabl
             multiprocessing.util.register_after_fork(waiting, _flush_at_worker_end)
     telling.outlet.open(partial(_tell, desk, file, settings.agent))
     leave = partial(_leave, desk, file)
-    atexit.register(leave)
+    speaking.met = partial(_leave_first, leave)
+    speaking.met()
     return desk, file, partial(_stop, leave, desk, file, watcher)
+
+
+def _leave_first(leave: Callable[[], None]) -> None:
+    """Runs `leave` before every exit hook there is, those of a tracer provider that has come since included."""
+    atexit.unregister(leave)
+    atexit.register(leave)
 
 
 def _lore(settings: config.Config) -> facts.Lore:

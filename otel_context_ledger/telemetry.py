@@ -393,16 +393,19 @@ class Telemetry:
         self._instruments = {name: instrument(meter, metric) for name, metric in s.METRICS.items() if name in EMITTED}
         self._standing_by: list[Thread] = []
         self._leaving = Event()
+        self.met: Callable[[], None] = lambda: None
         self._watched: object = None
         self._claimed: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self.watch()
 
     def watch(self) -> None:
-        """Asks the tracer provider of this process to tell of spans started; providers come late, so ask again."""
+        """Asks the tracer provider of this process to tell of spans started; providers come late, so ask again. `met`
+        hears of each."""
         provider = trace.get_tracer_provider()
         if provider is not self._watched and hasattr(provider, "add_span_processor"):
             self._watched = provider
             watch_of(provider).flush = self._flush
+            self.met()
 
     def start(self, model: str | None, opening: Mapping[str, Any], started: int) -> Recording:
         """The recording of a call that begins; `opening` is what samplers want to see."""

@@ -340,6 +340,32 @@ def test_threads_each_have_their_entry(provider: Provider, ledger: Ledger) -> No
     assert (len(causes), set(causes)) == (24, {"cold_start", None})
 
 
+LATE_PROVIDER = """
+import sys
+from otel_context_ledger.instrumentation import ContextLedgerInstrumentor
+ContextLedgerInstrumentor().instrument()
+import openai
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter
+provider = TracerProvider()
+provider.add_span_processor(BatchSpanProcessor(ConsoleSpanExporter(formatter=lambda span: span.name + "\\n")))
+trace.set_tracer_provider(provider)
+client = openai.OpenAI(base_url=sys.argv[1], api_key="test-key", max_retries=0)
+stream = client.chat.completions.create(model="m", messages=[{"role": "user", "content": "hi"}], stream=True)
+next(iter(stream))
+"""
+
+
+def test_a_provider_that_came_later_gets_what_is_open_at_exit(provider: Provider, tmp_path: Path) -> None:
+    """A stream open at exit has its span, though the tracer provider was made after the ledger was switched on and
+    would be shut down before it."""
+    command = [sys.executable, "-c", LATE_PROVIDER, f"{provider.url}/kimi/v1"]
+    env = os.environ | {"CONTEXT_LEDGER_FILE": str(tmp_path / "ledger.jsonl"), "CONTEXT_LEDGER_REPOSITORY": "off"}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.stdout, done.stderr, done.returncode) == ("chat m\n", "", 0)
+
+
 FORK = """
 import os, sys
 from opentelemetry.instrumentation.utils import suppress_instrumentation
