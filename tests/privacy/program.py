@@ -531,6 +531,7 @@ def conversation(url: str) -> None:
         way = ways.Way(surface, False, "plain")
         with client(way, url) as using:
             for what, body in changes(chat_body()):
+                live(f"live.{what}")
                 without = {} if what in ("key", "metadata") else {"prompt_cache_key": openai.NOT_GIVEN}
                 with ending(f"{surface} {what}"):
                     using.chat.completions.create(model=model(surface), **body | without)
@@ -538,6 +539,17 @@ def conversation(url: str) -> None:
                 using.chat.completions.create(model=model(surface) + "-2", **chat_body())
     continued(url)
     azure(url)
+
+
+def live(place: str) -> None:
+    """What a server offers by now, and under which contract."""
+    listed = tool(place, named())
+    other = tool(place, "edit") | {"parameters": {"type": "object", "properties": {mark(f"{place}.other"): {}}}}
+    given = {"endpoint": f"https://{mark('live.user')}@tools.example/{mark(f'{place}.endpoint')}"}
+    tool_registry(
+        [{"type": "function", "function": one} for one in (listed, other)], server=mark("live.server"), **given
+    )
+    tool_contracts({named(): {"permission": mark(f"{place}.permission"), "version": mark("live.version")}})
 
 
 def continued(url: str) -> None:
