@@ -51,7 +51,9 @@ def flag(value: object) -> bool | None:
     """Whether a value says yes or no: a truth value, 1 or 0, or a word such as `passed` and `failed`; else unknown."""
     if isinstance(value, bool):
         return value
-    text = str.__str__(value) if isinstance(value, str) else str(value) if type(value) is int else ""
+    # No other number says anything, and one of thousands of digits has no text.
+    number = str(value) if type(value) is int and value in (0, 1) else ""
+    text = str.__str__(value) if isinstance(value, str) else number
     word = text.strip().lower()
     return next((truth for truth, words in WORDS.items() if word in words), None)
 

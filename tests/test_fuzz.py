@@ -21,14 +21,17 @@ import orjson
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 
+import otel_context_ledger
 from otel_context_ledger import config, store
 from otel_context_ledger.cli import main
 from otel_context_ledger.instrumentation import ContextLedgerInstrumentor
 from otel_context_ledger.ledger import Ledger
 from otel_context_ledger.surfaces import facts
 from tests import hostile, rawserver
-from tests.conftest import flat
+from tests.conftest import Signals, flat
 from tests.provider import Answer, Behaviour, Provider, ToolCall
 from tests.provider.dialects import CHAT, MESSAGES, RESPONSES, Api
 from tests.provider.reply import Reply
@@ -61,7 +64,8 @@ class Scene:
         finally:
             self.instrumentor.uninstrument()
         entries = store.read(self.file).entries if self.file.exists() else ()
-        return bare, watched, [flat(entry) for entry in entries]  # type: ignore[arg-type]
+        calls = [entry for entry in entries if "kind" not in entry]
+        return bare, watched, [flat(entry) for entry in calls]  # type: ignore[arg-type]
 
 
 def seen(program: Callable[[], Any]) -> Any:
@@ -130,7 +134,9 @@ histories = st.one_of(
 
 @fuzzed
 @given(model=st.one_of(st.just("m"), hostile.values), messages=histories, more=optional)
-def test_any_request(scene: Scene, simulated: Provider, model: Any, messages: Any, more: dict[str, Any]) -> None:
+def test_any_request(
+    scene: Scene, simulated: Provider, providers: Signals, model: Any, messages: Any, more: dict[str, Any]
+) -> None:
     """Whatever stands in a request, hostile objects and one-shot generators too: the program's call ends as it would,
     what is sent is the same to the byte, and the next call has its entry."""
     sent: list[list[Any]] = []
@@ -152,6 +158,46 @@ def test_any_request(scene: Scene, simulated: Provider, model: Any, messages: An
     assert sent[1] == sent[0]
     assert ([entry["call_end"] for entry in entries][-1:], len(entries) <= 2) == (["complete"], True)
     assert len(scene.warned) == len(set(scene.warned))
+    exportable(providers)
+
+
+def exportable(signals: Signals) -> None:
+    """What the spans and events hold can be encoded: one value that cannot would cost a whole batch, the spans of
+    others in it too."""
+    encode_spans(signals.spans.get_finished_spans())
+    encode_logs(signals.events.get_finished_logs())
+    signals.clear()
+
+
+# What a program calls its work
+
+names = st.one_of(hostile.values, st.integers(), st.just(10**5000))
+
+
+@fuzzed
+@given(
+    name=names,
+    told=st.dictionaries(
+        st.sampled_from(["success", "tests", "constraints", "accepted", "rolled_back", "reason"]), names, max_size=3
+    ),
+)
+def test_any_name_and_outcome(
+    scene: Scene, simulated: Provider, providers: Signals, name: Any, told: dict[str, Any]
+) -> None:
+    """Whatever a program calls its task, attempt and session, and whatever it tells of their outcome: nothing is
+    raised, the call inside has its entry, and all of it can be exported."""
+
+    def program() -> Any:
+        given_ = hostile.make(name)
+        with otel_context_ledger.task(given_), otel_context_ledger.attempt(given_), otel_context_ledger.session(given_):
+            answer = CALLS["chat"](simulated.url, False).choices[0].message.content
+            otel_context_ledger.outcome(**{key: hostile.make(value) for key, value in told.items()})
+        return answer
+
+    bare, watched, entries = scene.both(program)
+    assert (bare, watched) == ("Looking at the file.", "Looking at the file.")
+    assert "complete" in [entry.get("call_end") for entry in entries]
+    exportable(providers)
 
 
 # Answers
@@ -201,17 +247,20 @@ def dumped(answer: Any) -> Any:
 
 @fuzzed
 @given(api=st.sampled_from(sorted(CALLS)), body=shaped, status=st.sampled_from([200, 200, 200, 201, 400, 429, 500]))
-def test_any_answer(scene: Scene, raw: rawserver.Raw, api: str, body: Any, status: int) -> None:
+def test_any_answer(scene: Scene, providers: Signals, raw: rawserver.Raw, api: str, body: Any, status: int) -> None:
     """An answer of any shape: the program gets what it would get, and there is one entry."""
     raw.response, raw.cut, raw.splits = rawserver.whole(json.dumps(body).encode(), status=status), None, ()
     bare, watched, entries = scene.both(lambda: dumped(CALLS[api](raw.url, False)))
     assert repr(watched) == repr(bare)
     assert (len(entries), scene.warned) == (1, [])
+    exportable(providers)
 
 
 @fuzzed
 @given(api=st.sampled_from(sorted(CALLS)), events=st.lists(st.tuples(st.text(max_size=12), shaped), max_size=5))
-def test_any_events(scene: Scene, raw: rawserver.Raw, api: str, events: list[tuple[str, Any]]) -> None:
+def test_any_events(
+    scene: Scene, providers: Signals, raw: rawserver.Raw, api: str, events: list[tuple[str, Any]]
+) -> None:
     """A stream of events of any shape: the program iterates what it would iterate, and there is one entry."""
     named = ("message_start", "message_delta", "content_block_start", "response.completed", "response.created")
     frames = [
@@ -221,6 +270,7 @@ def test_any_events(scene: Scene, raw: rawserver.Raw, api: str, events: list[tup
     bare, watched, entries = scene.both(lambda: drained(CALLS[api](raw.url, True)))
     assert repr(watched) == repr(bare)
     assert (len(entries), scene.warned) == (1, [])
+    exportable(providers)
 
 
 def drained(stream: Any) -> Any:
