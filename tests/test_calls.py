@@ -89,7 +89,7 @@ def test_every_end_leaves_one_entry(way: Way, ending: str, provider: Provider, l
 def test_the_program_sees_and_sends_the_same(
     way: Way, ending: str, provider: Provider, settings: Any, signals: Signals
 ) -> None:
-    """With and without the ledger the wire bytes, headers, result types and exceptions are the same."""
+    """IN15: with and without the ledger the wire bytes, headers, result types and exceptions are the same."""
     model = {"http_error": "err-500", "drop": "err-drop"}.get(ending, "wire")
     bare = run(way, provider.url, model, ending)
     recorder = Ledger(settings)
@@ -113,7 +113,7 @@ def one_shot(items: list[Any]) -> Iterator[Any]:
 
 @pytest.mark.parametrize("instrumented", [False, True])
 def test_generators_are_sent_whole(instrumented: bool, provider: Provider, request: pytest.FixtureRequest) -> None:
-    """Messages and tools given as one-shot generators reach the provider complete."""
+    """IN13, IN15: messages and tools given as one-shot generators reach the provider complete."""
     if instrumented:
         request.getfixturevalue("ledger")
     body = {"messages": one_shot([{"role": "system", "content": RULES}, ASK]), "tools": one_shot(TOOLS)}

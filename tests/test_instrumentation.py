@@ -143,7 +143,7 @@ def test_a_stream_is_over_at_its_last_event(provider: Provider, ledger: Ledger) 
 
 
 def test_instrumenting_twice_records_once(provider: Provider, ledger: Ledger) -> None:
-    """A second instrument() changes nothing."""
+    """IN06: a second instrument() changes nothing."""
     logging.disable(logging.WARNING)
     ContextLedgerInstrumentor().instrument()
     logging.disable(logging.NOTSET)
@@ -258,7 +258,8 @@ STRANGE = {
 
 @pytest.mark.parametrize("kind", STRANGE)
 def test_strange_messages(kind: str, provider: Provider, settings: Path, signals: Signals) -> None:
-    """Whatever stands in a message, the program's call ends as it would without us, and one entry says what was odd."""
+    """IN13: whatever stands in a message, the program's call ends as it would without us, and one entry says what was
+    odd."""
 
     def call() -> Any:
         return ask(provider, messages=[SYSTEM, STRANGE[kind]]).choices[0].message.content
