@@ -1,8 +1,8 @@
 """The long form of the fuzz tests: `python -m tests.fuzz SECONDS [SEED]`, for as long as it is told to.
 
-Each round runs tests/test_fuzz.py with another seed and more examples, after one walk through every failure of ours
-(tests/test_faults.py). A round that fails ends the run: hypothesis shows the example, shrunk, and the line that runs it
-again; the seed is printed here.
+First one walk through every failure of ours (tests/test_faults.py), which takes a few minutes; then rounds of
+tests/test_fuzz.py, each with another seed and more examples. A round that fails ends the run: hypothesis shows the
+example, shrunk, and the line that runs it again; the seed is printed here.
 """
 
 from __future__ import annotations
@@ -13,13 +13,17 @@ import sys
 import time
 
 FIRST, MOST = 100, 1_600
+PROGRAMS = ("conversation", "streams", "raw", "helpers", "awaited")
 
 
 def main(seconds: float, seed: int) -> int:
     """Whole rounds until `seconds` are over; the exit code of the first that failed, else 0."""
     began, rounds = time.monotonic(), 0
-    if failed := run("every function of ours fails", "tests/test_faults.py", FUZZ_WALK="all"):
-        return failed
+    for program in PROGRAMS:
+        if failed := run(
+            f"every function of ours that runs in {program} fails", "tests/test_faults.py", FUZZ_WALK=program
+        ):
+            return failed
     while time.monotonic() - began < seconds:
         examples = min(FIRST * 2**rounds, MOST)
         what = f"round {rounds + 1}, seed {seed + rounds}, {examples} examples, {time.monotonic() - began:.0f} s so far"
@@ -39,5 +43,5 @@ def run(what: str, *arguments: str, **env: str) -> int:
 
 
 if __name__ == "__main__":
-    given = [*sys.argv[1:], "300", ""][:2] if len(sys.argv) < 3 else sys.argv[1:3]
-    sys.exit(main(float(given[0]), int(given[1] or time.time())))
+    seconds_, seed_ = [*sys.argv[1:3], *("300", str(int(time.time())))[len(sys.argv) - 1 :]]
+    sys.exit(main(float(seconds_), int(seed_)))
