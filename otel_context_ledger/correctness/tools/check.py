@@ -36,10 +36,11 @@ from otel_context_ledger.spelling import name as spelt
 MAX_SENT = 512
 MAX_NAMED = 8
 MAX_NAME = 64
-MAX_KEPT = 64
+MAX_KEPT = 16
 MAX_ORDERS = 16
 MAX_TIMES = 64
-MAX_SEEN = 512
+# Calls remembered as judged, of all sessions together: an answer's calls come back in the next request's history.
+MAX_SEEN = 8192
 CONSISTENT, DRIFT, CONTRACT_CHANGED, INVALID_CALL = "consistent", "drift", "contract_changed", "invalid_call"
 ADVICE = "stable_tool_order"
 _UNKNOWN = Check(UNKNOWN, Findings(evidence=("reason=no_registry",)))
@@ -107,8 +108,9 @@ class _Track:
 
     wire: bytes = b""
     schema: bytes = b""
-    order: tuple[str, ...] = ()
-    orders: dict[tuple[str, ...], int] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+    order: bytes = b""
+    orders: dict[bytes, int] = field(default_factory=dict)
     ordered: int = 0
     moved: list[float] = field(default_factory=list)
     by_use: bool = True
@@ -117,7 +119,6 @@ class _Track:
     revision: int = -1
     calls: int = 0
     steady: int = 0
-    seen: OrderedDict[bytes, None] = field(default_factory=OrderedDict)
 
 
 class Tools:
@@ -131,6 +132,7 @@ class Tools:
         self._registry, self._declared, self._names, self._most = registry, dict(declared or {}), names, sessions
         self._compared: OrderedDict[tuple[bytes, int], Comparison] = OrderedDict()
         self._tracks: OrderedDict[str, _Track] = OrderedDict()
+        self._seen: OrderedDict[bytes, None] = OrderedDict()
         self._judge = Judge()
         self.renew_lock()
 
@@ -180,14 +182,13 @@ class Tools:
         return _with_calls(look.check, found)
 
     def _new(self, session: str, called: Called) -> bool:
-        key = digest(canonical([called.call_id, called.name, called.arguments]))
+        key = digest(canonical([session, called.call_id, called.name, called.arguments]))
         with self._lock:
-            seen = self._track(session).seen
-            if key in seen:
+            if key in self._seen:
                 return False
-            seen[key] = None
-            while len(seen) > MAX_SEEN:
-                seen.popitem(last=False)
+            self._seen[key] = None
+            while len(self._seen) > MAX_SEEN:
+                self._seen.popitem(last=False)
         return True
 
     def _track(self, session: str) -> _Track:
@@ -385,7 +386,8 @@ def _order(track: _Track, sent: Sent, now: float) -> tuple[tuple[str, ...], tupl
     first = False
     if sent.schema != track.schema:
         track.schema, track.orders, track.ordered, track.moved, track.by_use = sent.schema, {}, 0, [], True
-        track.order = sent.names()
+        track.names = sent.names()
+        track.order = _key(track.names)
     elif sent.wire != track.wire:
         first = _moved(track, sent.names(), now)
     track.wire = sent.wire
@@ -404,14 +406,18 @@ def _order(track: _Track, sent: Sent, now: float) -> tuple[tuple[str, ...], tupl
     return told, (advice,) if first else ()
 
 
+def _key(names: tuple[str, ...]) -> bytes:
+    return digest(canonical(names))
+
+
 def _moved(track: _Track, names: tuple[str, ...], now: float) -> bool:
     """Notes another order; whether it is the first time. Going back to the usual one is no new disorder."""
-    if names == track.order:
+    if names == track.names:
         return False
     usual = max(track.orders, key=lambda order: track.orders[order])
-    track.by_use = track.by_use and names[1:] == tuple(name for name in track.order if name != names[0])
-    track.order = names
-    if names == usual:
+    track.by_use = track.by_use and names[1:] == tuple(name for name in track.names if name != names[0])
+    track.names, track.order = names, _key(names)
+    if track.order == usual:
         return False
     track.moved.append(now)
     del track.moved[:-MAX_TIMES]
