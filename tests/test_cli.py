@@ -629,6 +629,12 @@ def test_show_sums_the_checks(run: Run) -> None:
     assert out[-1] == "tools: in order in 1 of the 2 calls whose verdict is known; 1 unknown"
 
 
+def test_show_without_any_known_verdict(run: Run) -> None:
+    """Where nothing was known of any call, no figure stands in for it."""
+    written(Path("ledger.jsonl"), {**FIRST, "tools_check": "unknown", "tools": m.Findings()})
+    assert run("show")[1].splitlines()[-1] == "tools: unknown in 1 call"
+
+
 def test_every_kind_of_change_has_words() -> None:
     """Every kind of change that the comparison can name has words of its own."""
     source = Path(schemas.__file__).read_text("utf-8") + Path(tools_check.__file__).read_text("utf-8")

@@ -158,7 +158,7 @@ _PLAIN: Mapping[str, Callable[[str], str]] = {
     "reason": lambda value: f"{REASONS.get(value, value)}.",
     "stale_seconds": lambda value: f"the registry had changed {span(_number(value))} before this call.",
     "other_order": _order,
-    "orders": lambda value: f"there were {value} orders.",
+    "orders": lambda value: f"they came in {value} orders in all.",
     "order_interval_seconds": lambda value: f"the order changed every {span(_number(value))} (median).",
     "order_by_use": lambda value: "each change moved one tool to the front, as lists sorted by recent use do.",
 }
@@ -183,6 +183,8 @@ def _summed(name: str, found: Sequence[str | None]) -> str | None:
     sure = [verdict for verdict in seen if verdict not in UNSURE]
     if not seen:
         return None
+    if not sure:
+        return f"{name}: unknown in {plural(len(seen), 'call')}"
     unsure = f"; {len(seen) - len(sure):,} unknown" if len(sure) < len(seen) else ""
     sound = sum(verdict in SOUND for verdict in sure)
     return f"{name}: in order in {sound:,} of the {plural(len(sure), 'call')} whose verdict is known{unsure}"
