@@ -242,7 +242,7 @@ class Watch(SpanProcessor):
         if _scope(span) == SCOPE:
             return
         above, known = _in_flight.get(), _infers(span)
-        if above is not None:
+        if above is not None and not above.over:
             above.below |= known
         elif not _below(span):
             held = weakref.ref(span)
@@ -284,12 +284,12 @@ def _below(span: Any) -> bool:
 class Recording:
     """The OpenTelemetry side of one call: a peer's span or our own, and what is written when the entry is there.
 
-    `below` says that another instrumentation started a span of the same call beneath. `late` starts a span of our own,
-    for the entry of a peer's span that was sealed before its stream was read.
+    `below` says that another instrumentation started a span of the same call beneath, `over` that the call has ended.
+    `late` starts a span of our own, for the entry of a peer's span that was sealed before its stream was read.
     """
 
     def __init__(self, span: trace.Span, late: Callable[[], trace.Span] | None = None) -> None:
-        self.span, self.below = span, False
+        self.span, self.below, self.over = span, False, False
         self._late = late
         self._attributes: dict[str, Any] = {}
         self._token: Token[otel.Context] | None = None
@@ -317,6 +317,7 @@ class Recording:
 
     def finish(self, entry: m.Entry, found: dict[str, Any]) -> None:
         """Writes the entry, of which `found` are the attributes: at once on our own span, at its end on a peer's."""
+        self.over = True
         if self._late is not None and self.span.is_recording():
             self._attributes = found
             return

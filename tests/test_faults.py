@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import sys
@@ -18,7 +19,9 @@ import anthropic
 import openai
 import pytest
 
+from otel_context_ledger.backlog import Backlog
 from otel_context_ledger.instrumentation import ContextLedgerInstrumentor
+from otel_context_ledger.store import Store
 from tests import faults
 from tests.conftest import Signals
 from tests.provider import Provider
@@ -244,6 +247,15 @@ class Trial:
 def programs(provider: Provider) -> Iterator[Programs]:
     with closing(Programs(provider.url)) as running:
         yield running
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_of_ours_stays() -> Iterator[None]:
+    """What could not be put away because putting it away failed is put away at last."""
+    yield
+    gc.collect()
+    for left in [thing for thing in gc.get_objects() if type(thing) in (Backlog, Store)]:
+        left.close()
 
 
 PROGRAMS = ("conversation", "streams", "raw", "helpers", "awaited")

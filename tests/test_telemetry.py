@@ -123,6 +123,22 @@ def test_a_peers_span_that_is_not_current_is_found(signals: Signals) -> None:
     assert span.attributes[s.CONTEXT_LEDGER_ENTRY_ID] == "e1"
 
 
+def test_a_call_that_is_over_hides_no_peer(signals: Signals) -> None:
+    """A call that could not put back what was current when it returned stands above no later span."""
+    speaking = Telemetry("0.1.0")
+    ended = speaking.start("gpt-5", OPENING, 0)
+    ended.enter()
+    try:
+        put(speaking, ENTRY, ended)
+        peer = Peer("peer", {"gen_ai.operation.name": "chat"}).span
+        put(speaking, replace(ENTRY, self=replace(ENTRY.self, entry_id="e2")), speaking.start("gpt-5", OPENING, 0))
+        peer.end()
+    finally:
+        ended.leave()
+    found = [span.attributes[s.CONTEXT_LEDGER_ENTRY_ID] for span in signals.spans.get_finished_spans()]
+    assert found == ["e1", "e2"]
+
+
 def test_an_agents_span_is_not_taken_for_an_inference(signals: Signals) -> None:
     """A span of another operation stays as it is; ours is started beneath it."""
     speaking = Telemetry("0.1.0")
