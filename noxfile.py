@@ -27,6 +27,7 @@ OLDEST = [
     "genai-prices==0.1.4",
     "tiktoken==0.9.0",
     "rich==13.7.0",
+    "jsonschema==4.21.0",
 ]
 SDKS = {"oldest": OLDEST, "middle": ["openai>=2,<3", "anthropic>=1,<2"], "newest": ["openai", "anthropic"]}
 TESTS = (
@@ -34,7 +35,9 @@ TESTS = (
     "test_dialects.py",
     "test_diagnostics.py",
     "test_instrumentation.py",
+    "test_tasks.py",
     "test_telemetry.py",
+    "test_tools.py",
     "test_zero_code.py",
     "test_vectors.py",
     "test_cli.py",
@@ -71,7 +74,7 @@ def wheel(session: nox.Session, sdks: str) -> None:
         session.skip("orjson 3.10.0 and tiktoken 0.9 have no wheels for Python 3.13")
     if sdks == "middle" and session.python != "3.12":
         session.skip("the middle line runs under one Python")
-    _test(session, [*SDKS[sdks], "pyyaml"], [f"tests/{name}" for name in TESTS])
+    _test(session, [*SDKS[sdks], "pyyaml", "hypothesis"], [f"tests/{name}" for name in TESTS])
 
 
 @nox.session
