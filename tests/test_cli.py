@@ -7,6 +7,7 @@ codes."""
 from __future__ import annotations
 
 import io
+import json
 import re
 import socket
 import subprocess
@@ -316,6 +317,16 @@ def test_show_survives_values_of_wrong_types(run: Run) -> None:
     assert (code, out.splitlines()[1].split()) == (
         0, ["?", "aa11", "a\ufffdb", "k3\ufffd[2J", "?", "?", "?", "?", "none", "cold_start", "?"],
     )  # fmt: skip
+
+
+def test_show_of_numbers_beyond_64_bits(run: Run) -> None:
+    """JSON knows no limit of a number's size: what a line holds is shown, in words and as a document."""
+    raw = orjson.loads(line.write(made(FIRST)))
+    raw["cache"]["input_tokens"] = 2**80
+    Path("ledger.jsonl").write_text(json.dumps(raw) + "\n", "utf-8")
+    code, out, _ = run("show", "--json")
+    assert (code, [row["input_tokens"] for row in json.loads(out)["calls"]]) == (0, [2**80])
+    assert run("show")[0] == 0
 
 
 def test_show_counts_lines_that_cannot_be_read(run: Run) -> None:
@@ -915,6 +926,10 @@ def drop(group: str, name: str) -> Damage:
         (
             put("context", prefix_locator=["x"]),
             ["prefix_locator holds 'x', which is not boundary:bytes:digest"],
+        ),
+        (
+            put("context", prefix_locator=[f"0:{'9' * 5000}:x"]),
+            [f"prefix_locator holds '0:{'9' * 5000}:x', which is not boundary:bytes:digest"],
         ),
     ],
 )  # fmt: skip

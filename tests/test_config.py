@@ -52,6 +52,7 @@ def test_values(environ: Mapping[str, str], wanted: Mapping[str, object]) -> Non
         ("MAX_BYTES", "-1", "CONTEXT_LEDGER_MAX_BYTES: '-1' is not a whole number above 0; using the default"),
         ("METRICS", "both", "CONTEXT_LEDGER_METRICS: 'both' is not one of sdk, collector, off; using the default"),
         ("SURFACES", "x", "CONTEXT_LEDGER_SURFACES: 'x' is not host[:port]=surface,…; using the default (at 'x')"),
+        ("FILE", "~nosuchuser/l.jsonl", "CONTEXT_LEDGER_FILE: '~nosuchuser/l.jsonl' is not a path; using the default"),
         ("CONFIG", "no.toml", "CONTEXT_LEDGER_CONFIG: there is no file 'no.toml'; using no file"),
     ],
 )
@@ -79,6 +80,13 @@ def test_unreadable_toml(tmp_path: Path) -> None:
     file.write_text("not toml", "utf-8")
     (warning,) = from_env({"CONTEXT_LEDGER_CONFIG": str(file)}).warnings
     assert warning.startswith("own.toml: not readable as TOML (")
+
+
+def test_a_file_that_cannot_be_opened_is_named_without_its_place(tmp_path: Path) -> None:
+    """The sentence about a file that the system refuses holds its name and the reason, not the directories above."""
+    (tmp_path / "own.toml").mkdir()
+    (warning,) = from_env({"CONTEXT_LEDGER_CONFIG": str(tmp_path / "own.toml")}).warnings
+    assert warning == "own.toml: not readable as TOML (Is a directory); using no file"
 
 
 def test_every_variable_is_in_the_registry() -> None:

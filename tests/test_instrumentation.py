@@ -226,6 +226,59 @@ def test_odd_answers(model: str, provider: Provider, settings: Path, signals: Si
     assert entry["ledger_error"] is None
 
 
+RESPONSE_LIKE = {"status_code": 200, "http_response": "none", "headers": {}, "parse": "text"}
+
+
+def test_an_answer_with_the_members_of_a_raw_response(provider: Provider, settings: Path, signals: Signals) -> None:
+    """An answer may hold members that a raw response has: the program gets them, and the entry has the usage."""
+    provider.plan = lambda received: Behaviour(extra=RESPONSE_LIKE)
+    bare = outcome(lambda: ask(provider).model_dump())
+    running = Ledger(settings)
+    running.instrumentor.instrument()
+    seen = outcome(lambda: ask(provider).model_dump())
+    (entry,) = running.flat()
+    running.instrumentor.uninstrument()
+    request = provider.requests[-1]
+    assert without_ids(seen) == without_ids(bare)
+    assert {name: seen[name] for name in RESPONSE_LIKE} == RESPONSE_LIKE
+    got = [entry[name] for name in ("call_end", "input_tokens", "cached_tokens", "ledger_error")]
+    assert got == ["complete", request.prompt, request.cached, None]
+
+
+class OddError(BaseException):
+    """An error of the program's own, which looks back at who looks at it."""
+
+    @property
+    def completion(self) -> object:
+        raise RuntimeError("not to be looked at")
+
+
+class Refusing(openai.OpenAI):
+    """A program's own client, whose hook before sending raises."""
+
+    def _prepare_options(self, options: Any) -> Any:
+        raise OddError
+
+
+def test_an_error_that_cannot_be_looked_at(provider: Provider, ledger: Ledger) -> None:
+    """An error whose attributes raise reaches the program as it is, and the entry names it."""
+    with Refusing(base_url=f"{provider.url}/kimi/v1", api_key="test-key") as using, pytest.raises(OddError):
+        using.chat.completions.create(model="m", messages=[{"role": "user", "content": "hi"}])
+    assert [entry["error_type"] for entry in ledger.flat()] == ["OddError"]
+
+
+def test_a_cache_key_that_holds_half_a_character(provider: Provider, settings: Path, signals: Signals) -> None:
+    """A lone surrogate in a cache key changes nothing for the program, and the call has its entry and session."""
+    bare = outcome(lambda: ask(provider, prompt_cache_key="half \ud83d"))
+    running = Ledger(settings)
+    running.instrumentor.instrument()
+    seen = outcome(lambda: ask(provider, prompt_cache_key="half \ud83d"))
+    (entry,) = running.flat()
+    running.instrumentor.uninstrument()
+    assert seen == bare
+    assert (entry["session_source"], entry["session_id"][:4], len(entry["session_id"])) == ("cache_key", "key-", 20)
+
+
 def outcome(call: Callable[[], Any]) -> Any:
     try:
         return call()

@@ -409,6 +409,15 @@ class TestVolatility:
         text = "".join(word + gap for word, gap in parts)
         assert volatility.mask(text) == volatility._sought(text)
 
+    def test_a_clock_costs_its_own_paragraph(self) -> None:
+        """Of a long prompt whose clock moved, the one paragraph with the clock is looked through and no other."""
+        rules = [f"Rule {number}: be careful." for number in range(40)]
+        volatility.mask("\n\n".join([*rules, "It is 10:00:01 UTC."]))
+        before = volatility._kept.cache_info().misses
+        masked = volatility.mask("\n\n".join([*rules, "It is 10:00:41 UTC."]))
+        assert volatility._kept.cache_info().misses - before == 1
+        assert masked == volatility.mask("\n\n".join([*rules, "It is 10:00:01 UTC."]))
+
     @often
     @given(texts, texts)
     def test_equal_masks_or_nothing(self, one: str, other: str) -> None:

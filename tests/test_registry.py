@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import json
 import re
 import subprocess
 import sys
@@ -317,6 +318,33 @@ def test_entry_has_no_other_fields() -> None:
 def test_attribute_of_a_field_is_named_like_the_field() -> None:
     """The key is the prefix and the field, so that file, span and record speak of one thing by one name."""
     assert [key for key, row in OURS.items() if row.get("field", key[15:]) != key.removeprefix("context_ledger.")] == []
+
+
+def pairs(value: Any) -> typing.Iterator[tuple[str, Any]]:
+    """Every member of a value of any depth."""
+    if isinstance(value, dict):
+        yield from value.items()
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from pairs(item)
+
+
+def test_words_of_vectors_are_members() -> None:
+    """Where a vector wants a word of a closed list, the registry's list has it; where usage was is one of them."""
+    listed = {
+        row["annotations"].get("field", key): {member["value"] for member in row["members"]}
+        for key, row in OURS.items()
+        if row["members"]
+    }
+    cases = [
+        case
+        for file in (ROOT / "spec/vectors").rglob("*.json")
+        for case in json.loads(file.read_text("utf-8"))["cases"]
+    ]
+    wanted = [pair for case in cases for pair in pairs(case["want"])]
+    wanted += [("usage_source", usage["source"]) for name, usage in wanted if name == "usage" and "source" in usage]
+    found = {(name, word) for name, word in wanted if name in listed and isinstance(word, str)}
+    assert {"usage_source", "miss_cause", "cache_report", "call_end"} <= {name for name, _ in found}
+    assert {(name, word) for name, word in found if word not in listed[name]} == set()
 
 
 def test_model_defaults_are_members() -> None:
