@@ -9,7 +9,7 @@ from otel_context_ledger.backlog import Backlog
 
 
 def test_a_job_that_raises_is_lost_alone() -> None:
-    """The jobs behind one that raises are done by the same thread, and the one is counted as lost."""
+    """AR04: the jobs behind one that raises are done by the same thread, and the one is counted as lost."""
     done: list[str] = []
 
     def fail() -> None:

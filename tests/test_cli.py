@@ -320,7 +320,7 @@ def test_show_survives_values_of_wrong_types(run: Run) -> None:
 
 
 def test_show_of_numbers_beyond_64_bits(run: Run) -> None:
-    """JSON knows no limit of a number's size: what a line holds is shown, in words and as a document."""
+    """AR07: JSON knows no limit of a number's size: what a line holds is shown, in words and as a document."""
     raw = orjson.loads(line.write(made(FIRST)))
     raw["cache"]["input_tokens"] = 2**80
     Path("ledger.jsonl").write_text(json.dumps(raw) + "\n", "utf-8")

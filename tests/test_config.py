@@ -83,7 +83,7 @@ def test_unreadable_toml(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_opened_is_named_without_its_place(tmp_path: Path) -> None:
-    """The sentence about a file that the system refuses holds its name and the reason, not the directories above."""
+    """PR08: the sentence about a file that the system refuses holds its name and the reason, and no directory."""
     (tmp_path / "own.toml").mkdir()
     (warning,) = from_env({"CONTEXT_LEDGER_CONFIG": str(tmp_path / "own.toml")}).warnings
     assert warning == "own.toml: not readable as TOML (Is a directory); using no file"

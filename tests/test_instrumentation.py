@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import json
 import logging
 import os
 import subprocess
@@ -226,11 +227,20 @@ def test_odd_answers(model: str, provider: Provider, settings: Path, signals: Si
     assert entry["ledger_error"] is None
 
 
+def test_a_number_that_no_exporter_can_write(provider: Provider, ledger: Ledger, signals: Signals) -> None:
+    """AR10: a setting beyond 64 bits is sent and is no attribute, so that the span can be exported."""
+    ask(provider, max_tokens=2**70, temperature=0.5)
+    (span,) = signals.spans.get_finished_spans()
+    assert json.loads(provider.requests[-1].body)["max_tokens"] == 2**70
+    names = ("gen_ai.request.max_tokens", "gen_ai.request.temperature")
+    assert [span.attributes.get(name) for name in names] == [None, 0.5]
+
+
 RESPONSE_LIKE = {"status_code": 200, "http_response": "none", "headers": {}, "parse": "text"}
 
 
 def test_an_answer_with_the_members_of_a_raw_response(provider: Provider, settings: Path, signals: Signals) -> None:
-    """An answer may hold members that a raw response has: the program gets them, and the entry has the usage."""
+    """US12: an answer may hold members that a raw response has: the program gets them, and the entry has the usage."""
     provider.plan = lambda received: Behaviour(extra=RESPONSE_LIKE)
     bare = outcome(lambda: ask(provider).model_dump())
     running = Ledger(settings)
@@ -261,14 +271,14 @@ class Refusing(openai.OpenAI):
 
 
 def test_an_error_that_cannot_be_looked_at(provider: Provider, ledger: Ledger) -> None:
-    """An error whose attributes raise reaches the program as it is, and the entry names it."""
+    """AR02: an error whose attributes raise reaches the program as it is, and the entry names it."""
     with Refusing(base_url=f"{provider.url}/kimi/v1", api_key="test-key") as using, pytest.raises(OddError):
         using.chat.completions.create(model="m", messages=[{"role": "user", "content": "hi"}])
     assert [entry["error_type"] for entry in ledger.flat()] == ["OddError"]
 
 
 def test_a_cache_key_that_holds_half_a_character(provider: Provider, settings: Path, signals: Signals) -> None:
-    """A lone surrogate in a cache key changes nothing for the program, and the call has its entry and session."""
+    """AR11: a lone surrogate in a cache key changes nothing for the program, and the call has its entry and session."""
     bare = outcome(lambda: ask(provider, prompt_cache_key="half \ud83d"))
     running = Ledger(settings)
     running.instrumentor.instrument()

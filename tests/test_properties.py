@@ -410,7 +410,7 @@ class TestVolatility:
         assert volatility.mask(text) == volatility._sought(text)
 
     def test_a_clock_costs_its_own_paragraph(self) -> None:
-        """Of a long prompt whose clock moved, the one paragraph with the clock is looked through and no other."""
+        """AR12: of a long prompt whose clock moved, the one paragraph with the clock is looked through and no other."""
         rules = [f"Rule {number}: be careful." for number in range(40)]
         volatility.mask("\n\n".join([*rules, "It is 10:00:01 UTC."]))
         before = volatility._kept.cache_info().misses

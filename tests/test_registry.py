@@ -329,7 +329,7 @@ def pairs(value: Any) -> typing.Iterator[tuple[str, Any]]:
 
 
 def test_words_of_vectors_are_members() -> None:
-    """Where a vector wants a word of a closed list, the registry's list has it; where usage was is one of them."""
+    """US07: where a vector wants a word of a closed list, the registry has it; where usage was is one of them."""
     listed = {
         row["annotations"].get("field", key): {member["value"] for member in row["members"]}
         for key, row in OURS.items()

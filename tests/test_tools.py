@@ -22,7 +22,7 @@ from otel_context_ledger import model as m
 from otel_context_ledger import semconv as s
 from otel_context_ledger import tool_contracts, tool_registry
 from otel_context_ledger.correctness.tools import calls, contracts, definitions, live, schemas
-from otel_context_ledger.correctness.tools.check import Sent, Tools
+from otel_context_ledger.correctness.tools.check import MAX_SEEN, Sent, Tools
 from otel_context_ledger.correctness.tools.contracts import Contract
 from otel_context_ledger.correctness.tools.registry import Registry
 from otel_context_ledger.correctness.tools.schemas import ADDITIVE, BREAKING, COSMETIC
@@ -392,6 +392,16 @@ def test_sessions_are_bounded() -> None:
     for n in range(100):
         pillar.look(sent(["a", "b"], []), f"s{n}", 0.0)
     assert len(pillar._tracks) == 10
+
+
+def test_what_was_judged_is_bounded_over_all_sessions() -> None:
+    """TO05: more sessions that each call more tools leave no more behind than there may be of all of them together."""
+    pillar = Tools(Registry(), sessions=10)
+    offered = sent(["a", "b"], [])
+    for session in range(10):
+        look = pillar.look(offered, f"s{session}", 0.0)
+        pillar.judged(look, offered, [], [m.Called("a", "{}", f"c{n}") for n in range(MAX_SEEN // 5)])
+    assert len(pillar._seen) == MAX_SEEN
 
 
 @often

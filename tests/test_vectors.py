@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,8 @@ import pytest
 
 from tests.vectors import RUNNERS
 
-FOLDER = Path(__file__).parent.parent / "spec" / "vectors"
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "spec" / "vectors"
 
 
 def cases() -> Iterator[Any]:
@@ -46,3 +49,31 @@ ACCOUNTS = [
 ]  # fmt: skip
 TASKS = [1, 2, 3, 4, 5, 6, 7, 8, 12]
 TOOLS = [1, 2, 3, 4, 5, 6, 8, 9, 10]
+
+
+def rows() -> list[list[str]]:
+    """The rows of `spec/cases.md`, headings and rules left out."""
+    lines = (ROOT / "spec" / "cases.md").read_text("utf-8").splitlines()
+    split = [line.strip("|").split(" | ") for line in lines if re.match(r"\| [A-Z]{2}\d\d \|", line)]
+    return [[cell.strip() for cell in row] for row in split]
+
+
+def written(file: Path) -> Iterator[str]:
+    """The tests of a file as `held by` names them."""
+    for node in ast.parse(file.read_text("utf-8")).body:
+        inner = node.body if isinstance(node, ast.ClassDef) else [node]
+        owner = [node.name] if isinstance(node, ast.ClassDef) else []
+        names = [one.name for one in inner if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        yield from ("::".join([file.relative_to(ROOT).as_posix(), *owner, name]) for name in names)
+
+
+def test_every_case_of_our_own_is_held() -> None:
+    """Each row of `spec/cases.md` is whole, has an id of its own, and is held by vectors and tests that exist."""
+    found = rows()
+    vectors = {f"{kind}.json: {case['name']}" for kind, case in (parameter.values for parameter in cases())}
+    known = vectors | {name for file in (ROOT / "tests").rglob("*.py") for name in written(file)}
+    held = {row[0]: re.findall("`([^`]+)`", row[-1]) for row in found}
+    assert {row[0] for row in found if len(row) != 5 or not all(row)} == set()
+    assert len(held) == len(found) > 0
+    assert {number for number, holders in held.items() if not holders} == set()
+    assert {(number, holder) for number, holders in held.items() for holder in holders if holder not in known} == set()
