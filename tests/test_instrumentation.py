@@ -279,10 +279,14 @@ def test_an_error_that_cannot_be_looked_at(provider: Provider, ledger: Ledger) -
 
 def test_a_cache_key_that_holds_half_a_character(provider: Provider, settings: Path, signals: Signals) -> None:
     """AR11: a lone surrogate in a cache key changes nothing for the program, and the call has its entry and session."""
-    bare = outcome(lambda: ask(provider, prompt_cache_key="half \ud83d"))
+
+    def call() -> Any:
+        return ask(provider, extra_body={"prompt_cache_key": "half \ud83d"}).choices[0].message.content
+
+    bare = outcome(call)
     running = Ledger(settings)
     running.instrumentor.instrument()
-    seen = outcome(lambda: ask(provider, prompt_cache_key="half \ud83d"))
+    seen = outcome(call)
     (entry,) = running.flat()
     running.instrumentor.uninstrument()
     assert seen == bare
