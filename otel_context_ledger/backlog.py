@@ -52,6 +52,17 @@ class Backlog:
         if greenlets() and self._worker is None and not self._closed:
             self._work_here(time.monotonic() + MAX_SECONDS_HERE)
 
+    def take(self, job: Job) -> bool:
+        """Queue one job for the thread. Says no, and loses nothing, where there is no room, no thread or an end."""
+        if self._closed or self._jobs.qsize() >= self._capacity or greenlets():
+            return False
+        self._jobs.put(job)
+        if self._worker is None:
+            self._start()
+            if self._worker is None:
+                self._work_here(time.monotonic() + MAX_SECONDS_HERE)
+        return True
+
     def leave_behind(self, job: Job) -> None:
         """As `put`, and never done on the spot: for finalisers, which run in the middle of anything."""
         if self._closed or self._jobs.qsize() >= self._capacity:
@@ -168,10 +179,23 @@ class Later(Generic[T]):
 
     def __call__(self) -> T:
         with self._lock:
-            if self._work is not None:
-                self._value = self._work()
-                self._work = None
+            self._do()
         return self._value
+
+    def there(self, timeout: float) -> bool:
+        """Whether the value is there: worked out here, unless another thread is at it for longer than `timeout` s."""
+        if not self._lock.acquire(timeout=timeout):
+            return False
+        try:
+            self._do()
+        finally:
+            self._lock.release()
+        return True
+
+    def _do(self) -> None:
+        if self._work is not None:
+            self._value = self._work()
+            self._work = None
 
 
 _backlogs: weakref.WeakSet[Backlog] = weakref.WeakSet()

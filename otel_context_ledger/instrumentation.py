@@ -450,7 +450,8 @@ def assemble(settings: config.Config) -> tuple[Desk, store.Store | None, Callabl
     desk = Desk(ledger, speaking, around, time.perf_counter, find, backlog, keep)
     desk.asks = settings.provider_diagnostics
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_renew(weakref.ref(desk)))
+        held = weakref.ref(desk)
+        os.register_at_fork(before=partial(_catch_up, held), after_in_child=_renew(held))
     for waiting in (backlog, file):
         if waiting is not None:
             multiprocessing.util.register_after_fork(waiting, _flush_at_worker_end)
@@ -502,7 +503,8 @@ def _file(settings: config.Config, ledger: Ledger) -> store.Store | None:
 
 def _flush_at_worker_end(waiting: Backlog | store.Store) -> None:
     """A forked worker of `multiprocessing` ends without running exit hooks."""
-    multiprocessing.util.Finalize(waiting, waiting.flush, args=(FLUSH_SECONDS,), exitpriority=10)
+    first = isinstance(waiting, Backlog)  # it gives the file its lines
+    multiprocessing.util.Finalize(waiting, waiting.flush, args=(FLUSH_SECONDS,), exitpriority=11 if first else 10)
 
 
 def _watcher(settings: config.Config) -> repository.Watcher | None:
@@ -512,6 +514,14 @@ def _watcher(settings: config.Config) -> repository.Watcher | None:
     watcher = repository.Watcher(directory, time.time)
     watcher.start()
     return watcher
+
+
+def _catch_up(held: weakref.ref[Desk]) -> None:
+    """Before a fork: the child knows all calls that have ended."""
+    desk = held()
+    if desk is not None:
+        with desk.guard("instrument"):
+            desk.catch_up()
 
 
 def _renew(desk: weakref.ref[Desk]) -> Callable[[], None]:

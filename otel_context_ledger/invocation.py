@@ -11,8 +11,10 @@ import logging
 import sys
 import traceback
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,6 +32,9 @@ from otel_context_ledger.telemetry import Finished, Recording, Telemetry
 MAX_KEPT_EVENTS = 512
 MAX_COPIES = 100
 MAX_PLACES = 20
+# How long a call waits for the entry of an earlier one that another thread is at. It may be held up by what the waiting
+# one holds, where the garbage collector runs the program's finalisers in it.
+MAX_SECONDS_BEHIND = 1.0
 # Beyond it no exporter can write a number down.
 MAX_NUMBER = 2**63
 THREAD_BOUND = frozenset(
@@ -97,6 +102,7 @@ class Desk:
         self.errors: dict[str, int] = {}
         self.awaited = self.asks = False
         self._open: weakref.WeakSet[Invocation] = weakref.WeakSet()
+        self._closings: deque[Closing] = deque()
         self._guards: dict[str, Guard] = {}
 
     def guard(self, stage: str) -> Guard:
@@ -117,17 +123,54 @@ class Desk:
     def begin(self, call: Call) -> Invocation | None:
         """The invocation of a call that is about to be made, or `None` when it could not be opened."""
         with self.guard("begin"):
+            self.catch_up()
             invocation = Invocation(self, call)
             self._open.add(invocation)
             return invocation
         return None
 
-    def say(self, finished: Finished, settle: Settle) -> None:
+    def conclude(self, invocation: Invocation, closing: Closing, calls: Sequence[m.Called]) -> None:
+        """Leaves the entry of a call that ended, and all that is said of it, to the background. Inside a peer's span it
+        is worked out at once: that span ends when the program gets its answer."""
+        self._closings.append(closing)
+        recording = invocation.recording
+        if not recording.peer:
+            self.telemetry.owe(recording)
+            if self.backlog.take(partial(copy_context().run, self._conclude, invocation, closing, calls)):
+                return
+        self._conclude(invocation, closing, calls, self._leave)
+
+    def _conclude(
+        self, invocation: Invocation, closing: Closing, calls: Sequence[m.Called], leave: Leave | None = None
+    ) -> None:
+        try:
+            self.catch_up()
+            entry = closing()
+            if entry is not None:
+                invocation.publish(entry, calls, leave or self._say)
+        finally:
+            self.telemetry.owe(invocation.recording, False)
+
+    def catch_up(self) -> None:
+        """Works out the entries of calls that ended, in the order of their ends: the next is compared with them."""
+        while self._closings:
+            with suppress(IndexError, ValueError):  # another thread has just taken it off
+                first = self._closings[0]
+                if not first.there(MAX_SECONDS_BEHIND):
+                    return
+                self._closings.remove(first)
+
+    def _leave(self, finished: Finished, settle: Settle) -> None:
         """Leaves the counting and the events of an entry to the background, if anybody listens."""
-        if finished.attributes is not None or self.awaited or self.telemetry.counting():
+        if self._heard(finished):
             self.backlog.put(partial(self._say, finished, settle))
 
+    def _heard(self, finished: Finished) -> bool:
+        return finished.attributes is not None or self.awaited or self.telemetry.counting()
+
     def _say(self, finished: Finished, settle: Settle) -> None:
+        if not self._heard(finished):
+            return
         with self.guard("telemetry"):
             self.telemetry.say(finished.settled(settle()))
             self.telemetry.stand_by()
@@ -154,6 +197,7 @@ class Desk:
         for invocation in self._still_open():
             invocation.disown()
         self._open.clear()
+        self._closings.clear()
         self.telemetry.stand_down()
 
     def _still_open(self) -> list[Invocation]:
@@ -187,6 +231,9 @@ def _copied(calls: weakref.WeakSet[Invocation]) -> list[Invocation] | None:
 
 
 _UNREAD = m.Response()
+# The entry of a call that ended, worked out once, whoever needs it first; `None`: it could not be.
+Closing = Later[m.Entry | None]
+Leave = Callable[[Finished, Settle], None]
 
 
 class Invocation:
@@ -362,17 +409,26 @@ class Invocation:
             duration = desk.ticks() - self._began
             timing = m.Timing(duration, self._first_token, self._first_content)
             ending = changed(ending, truncated=self._dropped, counted_by=desk.telemetry.counter())
-            entry = desk.ledger.close(self.draft, response, ending, timing, self._now + duration, flaw)
-            self._publish(entry, response.calls)
+            now = self._now + duration
+            self.recording.ended = int(now * 1e9)
+            desk.conclude(self, Later(partial(self._close, response, ending, timing, now, flaw)), response.calls)
 
-    def _publish(self, entry: m.Entry, calls: Sequence[m.Called]) -> None:
+    def _close(
+        self, response: m.Response, ending: m.Ending, timing: m.Timing, now: float, flaw: str | None
+    ) -> m.Entry | None:
+        with self._desk.guard("finish"):
+            return self._desk.ledger.close(self.draft, response, ending, timing, now, flaw)
+        return None
+
+    def publish(self, entry: m.Entry, calls: Sequence[m.Called], leave: Leave) -> None:
+        """Takes the entry to the file and onto its span; `leave` sees to the rest that is said of it."""
         desk = self._desk
         settle = Later(partial(desk.settled, entry, self.draft, calls))
         if desk.keep is not None:
             with desk.guard("store"):
                 desk.keep(settle, self.draft)
         with desk.guard("telemetry"):
-            desk.say(desk.telemetry.finish(entry, self.recording), settle)
+            leave(desk.telemetry.finish(entry, self.recording), settle)
 
 
 def opening(call: Call, draft: Draft) -> dict[str, object]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache, partial, wraps
 from operator import attrgetter
 from threading import Event, Thread
 from typing import Any, ClassVar
@@ -40,6 +40,9 @@ MAX_POINTS = 2000
 OVERFLOW = (("otel.metric.overflow", True),)
 # The SDK's own bound for the shutdown of one provider.
 MAX_DRAIN_SECONDS = 30.0
+# How long the shutdown of a tracer provider, and the end of a trace's first span, wait for the spans still to end.
+MAX_FLUSH_SECONDS = 5.0
+MAX_WAIT_SECONDS = 1.0
 INFERENCE = ("chat", "text_completion", "generate_content")
 # How the inference spans of other instrumentations show at their start: (attribute, values or any).
 PEERS: tuple[tuple[str, tuple[str, ...] | None], ...] = (
@@ -230,9 +233,44 @@ class Watch(SpanProcessor):
 
     def __init__(self) -> None:
         self.flush: Callable[[float], bool] = lambda _: True
+        self.owed: Mapping[int, int] = {}
+        self.flushed = False
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        return self.flush(timeout_millis / 1000)
+        return self.flushed or self.flush(timeout_millis / 1000)
+
+    def shutdown(self) -> None:
+        self.force_flush(int(MAX_FLUSH_SECONDS * 1000))
+
+    def lead(self, provider: Any) -> None:
+        """Flushes before any processor of this provider is flushed or shut down: those that were there earlier would
+        miss the spans that are still to end."""
+        provider.force_flush = self._led(provider.force_flush)
+        provider.shutdown = self._led(provider.shutdown)
+
+    def _led(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(original)
+        def led(*args: Any, **kwargs: Any) -> Any:
+            with suppress(Exception):
+                self.flushed = self.flush(MAX_FLUSH_SECONDS)
+            try:
+                return original(*args, **kwargs)
+            finally:
+                self.flushed = False
+
+        return led
+
+    def _on_ending(self, span: Any) -> None:
+        if self.owed:
+            with suppress(Exception):
+                self._ending(span)
+
+    def _ending(self, span: Any) -> None:
+        """Before the first span of a trace in this process ends, the calls beneath it get their spans: some processors
+        give a trace away at that moment."""
+        above, trace_id = span.parent, span.get_span_context().trace_id
+        if (above is None or above.is_remote) and _scope(span) != SCOPE and trace_id in self.owed.values():
+            self.flush(MAX_WAIT_SECONDS)
 
     def on_start(self, span: Any, parent_context: otel.Context | None = None) -> None:
         with suppress(Exception):
@@ -258,8 +296,11 @@ def watch_of(provider: Any) -> Watch:
             return watch
     _watches[:] = [pair for pair in _watches if pair[0]() is not None]
     _watches.append((weakref.ref(provider), Watch()))
-    provider.add_span_processor(_watches[-1][1])
-    return _watches[-1][1]
+    watch = _watches[-1][1]
+    provider.add_span_processor(watch)
+    with suppress(AttributeError):
+        watch.lead(provider)
+    return watch
 
 
 def inference(span: Any) -> bool:
@@ -284,12 +325,14 @@ def _below(span: Any) -> bool:
 class Recording:
     """The OpenTelemetry side of one call: a peer's span or our own, and what is written when the entry is there.
 
-    `below` says that another instrumentation started a span of the same call beneath, `over` that the call has ended.
-    `late` starts a span of our own, for the entry of a peer's span that was sealed before its stream was read.
+    `below` says that another instrumentation started a span of the same call beneath, `over` that the call has left the
+    context; `ended` is when it ended, in ns since 1970. `late` starts a span of our own, for the entry of a peer's span
+    that was sealed before its stream was read.
     """
 
     def __init__(self, span: trace.Span, late: Callable[[], trace.Span] | None = None) -> None:
         self.span, self.below, self.over = span, False, False
+        self.ended: int | None = None
         self._late = late
         self._attributes: dict[str, Any] = {}
         self._token: Token[otel.Context] | None = None
@@ -329,7 +372,7 @@ class Recording:
         self.span.set_attributes(fitting(found if alone else _without_usage(found), self.span))
         if entry.request.error_type:
             self.span.set_status(Status(StatusCode.ERROR))
-        self.span.end()
+        self.span.end(self.ended)
 
     def enrich_at_end(self) -> None:
         """Writes onto a peer's span right before it is sealed: nothing set earlier would be safe from eviction."""
@@ -396,6 +439,8 @@ class Telemetry:
         self._leaving = Event()
         self.met: Callable[[], None] = lambda: None
         self._watched: object = None
+        # Spans of ours whose calls have ended, with their traces.
+        self._owed: dict[int, int] = {}
         self._claimed: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self.watch()
 
@@ -405,8 +450,17 @@ class Telemetry:
         provider = trace.get_tracer_provider()
         if provider is not self._watched and hasattr(provider, "add_span_processor"):
             self._watched = provider
-            watch_of(provider).flush = self._flush
+            watch = watch_of(provider)
+            watch.flush, watch.owed = self._flush, self._owed
             self.met()
+
+    def owe(self, recording: Recording, still: bool = True) -> None:
+        """Notes that the call of a span of ours has ended and its span is still to end, or that it has ended."""
+        where = recording.span.get_span_context()
+        if still:
+            self._owed[where.span_id] = where.trace_id
+        else:
+            self._owed.pop(where.span_id, None)
 
     def start(self, model: str | None, opening: Mapping[str, Any], started: int) -> Recording:
         """The recording of a call that begins; `opening` is what samplers want to see."""
@@ -480,6 +534,7 @@ class Telemetry:
     def stand_down(self) -> None:
         """In a forked child: the threads that stood by are the parent's."""
         self._standing_by, self._leaving = [], Event()
+        self._owed.clear()
 
     def _shut_down(self, provider: Any) -> None:
         self._leaving.wait()

@@ -14,7 +14,7 @@ from opentelemetry.sdk import _logs as sdk_logs
 from opentelemetry.sdk._logs import export as log_export
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
@@ -23,6 +23,14 @@ from otel_context_ledger.instrumentation import ContextLedgerInstrumentor
 from tests.provider import Provider
 
 GROUPS = ("self", "task", "model", "context", "cache", "request", "money", "checks")
+
+
+class Spans(InMemorySpanExporter):
+    """The spans there are once the tracer provider was flushed."""
+
+    def get_finished_spans(self) -> tuple[ReadableSpan, ...]:
+        trace.get_tracer_provider().force_flush()  # type: ignore[attr-defined]
+        return super().get_finished_spans()
 
 
 @dataclass(frozen=True)
@@ -56,7 +64,7 @@ class Signals:
 @pytest.fixture(scope="session")
 def providers() -> Signals:
     """OpenTelemetry's global providers can be set once per process."""
-    spans, reader = InMemorySpanExporter(), InMemoryMetricReader()
+    spans, reader = Spans(), InMemoryMetricReader()
     name = "InMemoryLogRecordExporter" if hasattr(log_export, "InMemoryLogRecordExporter") else "InMemoryLogExporter"
     events = getattr(log_export, name)()
     tracing, logging = TracerProvider(), sdk_logs.LoggerProvider()
