@@ -32,7 +32,7 @@ from otel_context_ledger.telemetry import Finished, Recording, Telemetry
 MAX_KEPT_EVENTS = 512
 MAX_COPIES = 100
 MAX_PLACES = 20
-# How long a call waits for the entry of an earlier one that another thread is at. It may be held up by what the waiting
+# How long a call waits for the end of an earlier one that another thread is at. It may be held up by what the waiting
 # one holds, where the garbage collector runs the program's finalisers in it.
 MAX_SECONDS_BEHIND = 1.0
 # Beyond it no exporter can write a number down.
@@ -147,12 +147,13 @@ class Desk:
             self.catch_up()
             entry = closing()
             if entry is not None:
-                invocation.publish(entry, calls, leave or self._say)
+                with self.guard("finish"):
+                    invocation.publish(entry(), calls, leave or self._say)
         finally:
             self.telemetry.owe(invocation.recording, False)
 
     def catch_up(self) -> None:
-        """Works out the entries of calls that ended, in the order of their ends: the next is compared with them."""
+        """Lets the ledger know the calls that ended, in the order of their ends: the next is compared with them."""
         while self._closings:
             with suppress(IndexError, ValueError):  # another thread has just taken it off
                 first = self._closings[0]
@@ -231,8 +232,9 @@ def _copied(calls: weakref.WeakSet[Invocation]) -> list[Invocation] | None:
 
 
 _UNREAD = m.Response()
-# The entry of a call that ended, worked out once, whoever needs it first; `None`: it could not be.
-Closing = Later[m.Entry | None]
+# The end of a call, made known to the ledger once, whoever needs it first, and what then makes its entry; `None`: it
+# failed.
+Closing = Later[Callable[[], m.Entry] | None]
 Leave = Callable[[Finished, Settle], None]
 
 
@@ -415,9 +417,9 @@ class Invocation:
 
     def _close(
         self, response: m.Response, ending: m.Ending, timing: m.Timing, now: float, flaw: str | None
-    ) -> m.Entry | None:
+    ) -> Callable[[], m.Entry] | None:
         with self._desk.guard("finish"):
-            return self._desk.ledger.close(self.draft, response, ending, timing, now, flaw)
+            return self._desk.ledger.end(self.draft, response, ending, timing, now, flaw)
         return None
 
     def publish(self, entry: m.Entry, calls: Sequence[m.Called], leave: Leave) -> None:

@@ -167,13 +167,29 @@ class Ledger:
         flaw: str | None = None,
     ) -> m.Entry:
         """The entry of a call that ended at `now`, however it ended."""
+        return self.end(draft, response, ending, timing, now, flaw)()
+
+    def end(
+        self,
+        draft: Draft,
+        response: m.Response,
+        ending: m.Ending,
+        timing: m.Timing,
+        now: float,
+        flaw: str | None = None,
+    ) -> Callable[[], m.Entry]:
+        """As `close`, in two steps: this one lets the calls to come know the call, what it gives makes the entry."""
         link = self._current(draft.link)
         draft = draft if link is draft.link else changed(draft, link=link)
         judgement, case = self._judge(draft, response, ending, now)
         with self._lock:
             evidence = self._settle(draft, response, ending, case, judgement, now)
-        card = self._prices.card(draft.surface.facts.price, response.model or draft.request.model, now)
-        return self._entry(draft, response, ending, timing, _Verdict(case, judgement, evidence, card), flaw)
+
+        def entry() -> m.Entry:
+            card = self._prices.card(draft.surface.facts.price, response.model or draft.request.model, now)
+            return self._entry(draft, response, ending, timing, _Verdict(case, judgement, evidence, card), flaw)
+
+        return entry
 
     def settled(self, entry: m.Entry, draft: Draft, returned: Sequence[m.Called]) -> m.Entry:
         """The entry with what takes too long to be looked at while the program waits: whether the calls of tools that

@@ -120,8 +120,12 @@ def markers(tools: Sequence[object], system: Sequence[object], messages: Sequenc
 
 def in_band_effort(messages: Sequence[object]) -> str | None:
     """The effort that one of the last eight messages sets for itself and what follows."""
-    found = (mapping(m) for m in reversed(messages[-8:]))
-    return next((e for m in found if (e := text(m.get("reasoning_effort")) or text(m.get("effort")))), None)
+    for message in reversed(messages[-8:]):
+        body = mapping(message)
+        effort = text(body.get("reasoning_effort")) or text(body.get("effort"))
+        if effort:
+            return effort
+    return None
 
 
 def effort_of(thinking: object) -> str | None:
