@@ -412,7 +412,7 @@ class Invocation:
             timing = m.Timing(duration, self._first_token, self._first_content)
             ending = changed(ending, truncated=self._dropped, counted_by=desk.telemetry.counter())
             now = self._now + duration
-            self.recording.ended = int(now * 1e9)
+            self.recording.over, self.recording.ended = True, int(now * 1e9)
             desk.conclude(self, Later(partial(self._close, response, ending, timing, now, flaw)), response.calls)
 
     def _close(

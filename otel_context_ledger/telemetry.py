@@ -325,9 +325,9 @@ def _below(span: Any) -> bool:
 class Recording:
     """The OpenTelemetry side of one call: a peer's span or our own, and what is written when the entry is there.
 
-    `below` says that another instrumentation started a span of the same call beneath, `over` that the call has left the
-    context; `ended` is when it ended, in ns since 1970. `late` starts a span of our own, for the entry of a peer's span
-    that was sealed before its stream was read.
+    `below` says that another instrumentation started a span of the same call beneath, `over` that the call has ended,
+    `ended` when it did, in ns since 1970. `late` starts a span of our own, for the entry of a peer's span that was
+    sealed before its stream was read.
     """
 
     def __init__(self, span: trace.Span, late: Callable[[], trace.Span] | None = None) -> None:
