@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from functools import lru_cache, partial, wraps
@@ -234,10 +234,10 @@ class Watch(SpanProcessor):
     def __init__(self) -> None:
         self.flush: Callable[[float], bool] = lambda _: True
         self.owed: Mapping[int, int] = {}
-        self.flushed = False
+        self._led: bool | None = None
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        return self.flushed or self.flush(timeout_millis / 1000)
+        return self.flush(timeout_millis / 1000) if self._led is None else self._led
 
     def shutdown(self) -> None:
         self.force_flush(int(MAX_FLUSH_SECONDS * 1000))
@@ -245,20 +245,29 @@ class Watch(SpanProcessor):
     def lead(self, provider: Any) -> None:
         """Flushes before any processor of this provider is flushed or shut down: those that were there earlier would
         miss the spans that are still to end."""
-        provider.force_flush = self._led(provider.force_flush)
-        provider.shutdown = self._led(provider.shutdown)
+        flush, shutdown = provider.force_flush, provider.shutdown
 
-    def _led(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(original)
-        def led(*args: Any, **kwargs: Any) -> Any:
-            with suppress(Exception):
-                self.flushed = self.flush(MAX_FLUSH_SECONDS)
-            try:
-                return original(*args, **kwargs)
-            finally:
-                self.flushed = False
+        @wraps(flush)
+        def force_flush(*args: Any, **kwargs: Any) -> Any:
+            with self._leading(args[0] if args else kwargs.get("timeout_millis", MAX_FLUSH_SECONDS * 1000)):
+                return flush(*args, **kwargs)
 
-        return led
+        @wraps(shutdown)
+        def shut_down(*args: Any, **kwargs: Any) -> Any:
+            with self._leading(MAX_FLUSH_SECONDS * 1000):
+                return shutdown(*args, **kwargs)
+
+        provider.force_flush, provider.shutdown = force_flush, shut_down
+
+    @contextmanager
+    def _leading(self, timeout_millis: float) -> Iterator[None]:
+        """Flushes once for all that is done inside."""
+        with suppress(Exception):
+            self._led = self.flush(timeout_millis / 1000)
+        try:
+            yield
+        finally:
+            self._led = None
 
     def _on_ending(self, span: Any) -> None:
         if self.owed:
