@@ -144,21 +144,27 @@ class Desk:
         self, invocation: Invocation, closing: Closing, calls: Sequence[m.Called], leave: Leave | None = None
     ) -> None:
         try:
-            self.catch_up()
-            entry = closing()
-            if entry is not None:
-                with self.guard("finish"):
+            with self.guard("finish"):
+                self.catch_up()
+                entry = closing()
+                if entry is not None:
                     invocation.publish(entry(), calls, leave or self._say)
         finally:
             self.telemetry.owe(invocation.recording, False)
 
     def catch_up(self) -> None:
         """Lets the ledger know the calls that ended, in the order of their ends: the next is compared with them."""
-        while self._closings:
-            with suppress(IndexError, ValueError):  # another thread has just taken it off
+        while True:
+            try:
                 first = self._closings[0]
-                if not first.there(MAX_SECONDS_BEHIND):
-                    return
+            except IndexError:
+                return
+            there = True
+            with self.guard("finish"):
+                there = first.there(MAX_SECONDS_BEHIND)
+            if not there:
+                return
+            with suppress(ValueError):  # another thread has just taken it off
                 self._closings.remove(first)
 
     def _leave(self, finished: Finished, settle: Settle) -> None:

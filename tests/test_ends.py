@@ -11,6 +11,7 @@ import openai
 import pytest
 
 from otel_context_ledger.backlog import Backlog, Later
+from otel_context_ledger.ledger import Ledger as CoreLedger
 from tests.conftest import Ledger, Signals
 from tests.provider import Provider
 from tests.test_processes import START, needs_fork, run
@@ -163,3 +164,23 @@ def test_a_value_is_waited_for_only_so_long() -> None:
     gate.set()
     worker.join()
     assert (early, value.there(0.01), value()) == (False, True, "done")
+
+
+def test_an_end_that_fails_is_not_tried_again(
+    provider: Provider, ledger: Ledger, signals: Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call whose end cannot be told to the lineage has no entry; the next one, made at once, has its own."""
+    real, failed = CoreLedger.end, []
+
+    def end(self: CoreLedger, *args: Any) -> Any:
+        if not failed:
+            failed.append(True)
+            raise ValueError("first")
+        return real(self, *args)
+
+    monkeypatch.setattr(CoreLedger, "end", end)
+    with openai.OpenAI(base_url=f"{provider.url}/kimi/v1", api_key="test-key", max_retries=0) as client:
+        for text in ("first", "second", "third"):
+            client.chat.completions.create(model="m", messages=[{"role": "user", "content": text}])
+    assert [entry["call_end"] for entry in ledger.flat()] == ["complete", "complete"]
+    assert len(signals.spans.get_finished_spans()) == 2
