@@ -100,6 +100,7 @@ class Desk:
         self.ledger, self.telemetry, self.find, self.backlog, self.keep = ledger, telemetry, find, backlog, keep
         self.surroundings, self.ticks = surroundings, ticks
         self.errors: dict[str, int] = {}
+        self._said: dict[str, object] = {}
         self.awaited = self.asks = False
         self._open: weakref.WeakSet[Invocation] = weakref.WeakSet()
         self._closings: deque[Closing] = deque()
@@ -112,7 +113,8 @@ class Desk:
     def note(self, stage: str, error: Exception) -> None:
         """Counts an error of ours and says the first one of its stage once; never raises."""
         try:
-            if stage not in self.errors:
+            mine = object()
+            if self._said.setdefault(stage, mine) is mine:  # of two threads one says it
                 _log.warning("context ledger: %s failed with %s; the call is unaffected", stage, type(error).__name__)
                 _log.debug("context ledger: %s at %s", stage, places(error))
             self.errors[stage] = self.errors.get(stage, 0) + 1
