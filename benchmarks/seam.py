@@ -23,6 +23,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
+from benchmarks.replay import Nowhere
 from otel_context_ledger.instrumentation import ContextLedgerInstrumentor
 
 MODEL = "kimi-k3"
@@ -69,7 +70,7 @@ class Signals:
 
     def __init__(self) -> None:
         self._tracing, self._logging = TracerProvider(), sdk_logs.LoggerProvider()
-        nowhere: Any = _Drop()
+        nowhere: Any = Nowhere()
         self._tracing.add_span_processor(BatchSpanProcessor(nowhere))
         self._logging.add_log_record_processor(BatchLogRecordProcessor(nowhere))
         trace.set_tracer_provider(self._tracing)
@@ -82,19 +83,6 @@ class Signals:
         self.instrumentor.flush(60.0)
         self._tracing.force_flush()
         self._logging.force_flush()
-
-
-class _Drop:
-    """An exporter that keeps nothing, of spans as of log records."""
-
-    def export(self, batch: Any) -> None:
-        return
-
-    def shutdown(self) -> None:
-        return
-
-    def force_flush(self, timeout_millis: int = 0) -> bool:
-        return True
 
 
 class _Canned:

@@ -7,29 +7,13 @@ from statistics import median
 from time import thread_time
 from typing import Any
 
-from openai import Stream
-
 from benchmarks.loopback import EVENTS
+from benchmarks.replay import Replay
 from benchmarks.seam import MODEL, Seam, Unwatched
 from benchmarks.table import Bar, Row
 
 BAR = Bar(seconds=5e-6)
 ROUNDS = 15
-
-
-class Replay(Stream[Any]):  # type: ignore[misc]
-    """A stream of recorded events, which cost nothing to make."""
-
-    events: tuple[Any, ...] = ()
-
-    def __init__(self) -> None:
-        self._iterator = self.__stream__()
-
-    def __stream__(self) -> Iterator[Any]:
-        yield from self.events
-
-    def close(self) -> None:
-        return
 
 
 def measure(seam: Seam, url: str, quick: bool) -> Iterator[Row]:

@@ -13,21 +13,10 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
+from benchmarks.replay import Nowhere
+
 # Whoever wraps `Completions.create` gets its canned answer from there; the others from below `client.request`.
 CREATE, REQUEST = "create", "request"
-
-
-class Nowhere:
-    """An exporter that keeps nothing, of spans as of log records."""
-
-    def export(self, batch: Any) -> None:
-        return
-
-    def shutdown(self) -> None:
-        return
-
-    def force_flush(self, timeout_millis: int = 0) -> bool:
-        return True
 
 
 @dataclass(slots=True)

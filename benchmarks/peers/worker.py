@@ -11,40 +11,23 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from time import process_time, thread_time
-from typing import Any, TypeVar
+from typing import Any
 
 import openai
-from openai import Stream, _base_client
+from openai import _base_client
 from openai._models import FinalRequestOptions
 from openai.resources.chat.completions import Completions
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from benchmarks.corpus import Corpus, Size, rebuilt
 from benchmarks.peers.contestants import CONTESTANTS, CREATE, Contestant, Providers
+from benchmarks.replay import Replay
 
 MODEL = "kimi-k3"
 TOKENS_PER_MESSAGE = 500
 SIZES = (Size(10, 4_000, 3, 600, 24), Size(200, 400_000, 20, 2_600, 8), Size(2_000, 4_300_000, 20, 2_560, 4))
 # A conversation that has grown by one part in so many is too long for its size: another one goes on.
 GROWTH = 10
-
-
-_T = TypeVar("_T")
-
-
-class Replay(Stream[_T]):  # type: ignore[misc]
-    """A stream of events that cost nothing to make."""
-
-    events: tuple[Any, ...] = ()
-
-    def __init__(self) -> None:
-        self._iterator = self.__stream__()
-
-    def __stream__(self) -> Iterator[Any]:
-        yield from self.events
-
-    def close(self) -> None:
-        return
 
 
 class Canned:
