@@ -13,8 +13,16 @@ from otel_context_ledger.model import Json
 
 MAX_DEPTH = 4
 REASONING_MEMBERS = ("reasoning_content", "reasoning", "reasoning_details")
-_CALL_TYPES = ("tool_use", "function_call", "custom_tool_call", "local_shell_call", "mcp_call", "server_tool_use")
-_RESULT_TYPES = ("tool_result", "function_call_output", "custom_tool_call_output", "local_shell_call_output")
+# Calls that the provider answers itself, in the same turn: no result of theirs is the program's to send.
+_SERVED = ("server_tool_use", "mcp_call", "mcp_tool_use")
+_CALL_TYPES = ("tool_use", "function_call", "custom_tool_call", "local_shell_call", "computer_call", *_SERVED)
+_RESULT_TYPES = (
+    "tool_result",
+    "function_call_output",
+    "custom_tool_call_output",
+    "local_shell_call_output",
+    "computer_call_output",
+)
 _REASONING_TYPES = ("thinking", "redacted_thinking", "reasoning")
 _TEXT_TYPES = ("text", "input_text", "output_text", "refusal")
 _COMPACTION_TYPES = ("compaction", "compaction_summary", "context_compaction")
@@ -22,7 +30,8 @@ _COMPACTION_TYPES = ("compaction", "compaction_summary", "context_compaction")
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call that the model asked for. `arguments` is what was sent: JSON text (OpenAI) or an object (Anthropic)."""
+    """A call that the model asked for. `arguments` is what was sent: JSON text (OpenAI) or an object (Anthropic).
+    Without an id it needs no result: the provider answered it itself."""
 
     id: str | None
     name: str | None
@@ -105,7 +114,8 @@ def _chat_call(call: Json) -> ToolCall:
 
 
 def _call(block: Json) -> ToolCall:
-    named = next((found for key in ("call_id", "id") if (found := _text(block.get(key)))), None)
+    served = block.get("type") in _SERVED
+    named = None if served else next((found for key in ("call_id", "id") if (found := _text(block.get(key)))), None)
     sent = next((block[key] for key in ("arguments", "input", "action") if key in block), None)
     return ToolCall(named, _text(block.get("name")) or _text(block.get("type")), sent)
 
