@@ -1,0 +1,204 @@
+"""Whether declared constraints stand in a text: word for word, in other words, negated, or not at all.
+
+A verdict never rests on a string that merely differs: what may be there in other words is `uncertain`, and how it was
+matched and how surely is said. Where the texts come from (live context, rules files, summaries) is left to the callers.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import Protocol
+
+from rapidfuzz import fuzz
+
+from otel_context_ledger.correctness.finding import Finding
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+MAX_TEXT = 1 << 18
+"""Characters of one text that are compared in other words; word for word all of it is looked through."""
+MAX_LISTED = 16
+HELD_AT = 0.94
+UNCERTAIN_AT = 0.72
+# How the weaker signs are valued: the same polarity about the same rare words, and a mere mention of them.
+SAME_SENSE, MENTIONED = 0.6, 0.3
+# The same words after a negation: "never" before them may still belong to something else.
+SAID_AGAINST = 0.8
+MAX_PLACES = 16
+MAX_LEAD = 60
+
+_WORD = re.compile(r"[\w./:-]*\w[/]?")
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
+_MARKUP = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "`": "", "*": "", "_": " ", "–": "-", "—": "-"})
+_WORDS = tomllib.loads(resources.files(__package__).joinpath("words.toml").read_text("utf-8"))
+_NEGATIONS, _LIGHT = frozenset(_WORDS["negations"]), frozenset(_WORDS["light"])
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A rule that must stay in the context. `supersedes` is the id of the one that it replaces; `terms` are words that
+    no rewording can do without, found in `text` when none are given."""
+
+    id: str
+    text: str
+    supersedes: str | None = None
+    severity: str = "high"
+    terms: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """How a constraint stands in a text: `held`, `uncertain`, `negated` or `lost`; by which matcher (exact, wording,
+    sense, mention, none), and how surely, 0 to 1."""
+
+    verdict: str
+    matcher: str
+    confidence: float
+
+
+class Validator(Protocol):
+    """What tells whether a constraint stands in a text. Name and version are written into every entry it judged."""
+
+    name: str
+    version: str
+
+    def match(self, constraint: Constraint, text: str) -> Match:
+        """How `constraint` stands in `text`; must not keep the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """The validator that ships: words and their order, no model. It knows no synonyms and says so by `uncertain`."""
+
+    name: str = "wording"
+    version: str = "1"
+
+    def match(self, constraint: Constraint, text: str) -> Match:
+        """Exact after normalisation, else the most similar sentence, else the constraint's rare words with the same
+        polarity, else a mention of them."""
+        wanted, found = normal(constraint.text), normal(text)
+        if wanted and (places := list(_places(wanted, found))):
+            negated = all(_negative(_lead(found, at)) for at in places)
+            return Match("negated", "exact", SAID_AGAINST) if negated else Match("held", "exact", 1.0)
+        return _reworded(wanted, _terms(constraint, wanted), found[:MAX_TEXT], text[:MAX_TEXT])
+
+
+def normal(text: str) -> str:
+    """A text without markup, case and differences of spacing; what two spellings of the same words have in common."""
+    return " ".join(text.translate(_MARKUP).casefold().split())
+
+
+def _places(wanted: str, found: str) -> Iterator[int]:
+    """Where a text stands in another, whole words only."""
+    at = found.find(wanted)
+    for _ in range(MAX_PLACES):
+        if at < 0:
+            return
+        if not (found[at - 1 : at].isalnum() or found[at + len(wanted) :][:1].isalnum()):
+            yield at
+        at = found.find(wanted, at + 1)
+
+
+def _lead(found: str, at: int) -> str:
+    """What stands before a place in the same sentence."""
+    return re.split(r"[.!?;:]\s", found[max(0, at - MAX_LEAD) : at])[-1]
+
+
+def _reworded(wanted: str, terms: frozenset[str], found: str, raw: str) -> Match:
+    if not wanted or not found:
+        return Match("lost", "none", 1.0)
+    negative = _negative(wanted)
+    sentences = [normal(sentence) for sentence in _SENTENCE.split(raw)]
+    bare = _affirmed(wanted)
+    scored = [(fuzz.token_sort_ratio(bare, _affirmed(s)) / 100, s) for s in sentences if s]
+    score, closest = max(scored, default=(0.0, ""))
+    if score >= UNCERTAIN_AT:
+        if _negative(closest) != negative:
+            return Match("negated" if score >= HELD_AT else "uncertain", "wording", round(score, 2))
+        return Match("held" if score >= HELD_AT else "uncertain", "wording", round(score, 2))
+    about = [s for s in sentences if terms and terms <= _words(s)]
+    if any(_negative(s) == negative for s in about):
+        return Match("uncertain", "sense", SAME_SENSE)
+    return Match("uncertain", "mention", MENTIONED) if about else Match("lost", "none", round(1 - score, 2))
+
+
+def _terms(constraint: Constraint, wanted: str) -> frozenset[str]:
+    """Words that a rewording would have to keep: those given, else paths and identifiers, else the longest rare one."""
+    if constraint.terms:
+        return frozenset(word.rstrip("/") for term in constraint.terms for word in normal(term).split())
+    words = [word for word in _WORD.findall(wanted) if word not in _LIGHT and word not in _NEGATIONS]
+    named = frozenset(word.rstrip("/") for word in words if re.search(r"[/._\d-]", word.strip(".")))
+    return named or frozenset(sorted((word.rstrip("/") for word in words), key=len)[-1:])
+
+
+def _words(sentence: str) -> frozenset[str]:
+    return frozenset(word.rstrip("/") for word in _WORD.findall(sentence))
+
+
+def _negative(sentence: str) -> bool:
+    """An odd number of negating words."""
+    return sum(word in _NEGATIONS for word in re.findall(r"[\w'-]+", sentence)) % 2 == 1
+
+
+def _affirmed(sentence: str) -> str:
+    """A sentence without its negating words and the auxiliary `do`, so that only the sense of two can differ."""
+    return " ".join(word for word in re.findall(r"[\w'./-]+", sentence) if word not in _NEGATIONS and word != "do")
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """How each declared constraint stands in one text or context: matches by id, and who judged."""
+
+    matches: Mapping[str, Match]
+    validator: str
+
+    @property
+    def kept(self) -> int:
+        """Constraints that are held; what is uncertain is not counted as kept."""
+        return sum(match.verdict == "held" for match in self.matches.values())
+
+
+def recall(constraints: Sequence[Constraint], texts: Iterable[str], validator: Validator) -> Recall:
+    """How each constraint stands in a context of several texts: the best match among them."""
+    looked = [text for text in texts if text]
+    found = {c.id: max((validator.match(c, text) for text in looked), key=_rank, default=_NOWHERE) for c in constraints}
+    return Recall(found, f"{validator.name}@{validator.version}")
+
+
+_NOWHERE = Match("lost", "none", 1.0)
+_ORDER = ("lost", "negated", "uncertain", "held")
+
+
+def _rank(match: Match) -> tuple[int, float]:
+    return _ORDER.index(match.verdict), match.confidence
+
+
+def judge(constraints: Sequence[Constraint], found: Recall) -> Finding:
+    """The verdict on all constraints together. One that was superseded need not be there; that it stands there while
+    its successor does not is the worst of all, because the model will follow it."""
+    replaced = {c.supersedes: c.id for c in constraints if c.supersedes}
+    live = [c for c in constraints if c.id not in replaced]
+    revived = [
+        old for old, new in replaced.items() if _stands(found.matches.get(old)) and not _stands(found.matches.get(new))
+    ]
+    gone = [c.id for c in live if found.matches[c.id].verdict in ("lost", "negated")]
+    unsure = [c.id for c in live if found.matches[c.id].verdict == "uncertain"]
+    told = [f"revived={name}" for name in revived] + [_said(name, found.matches[name]) for name in (*gone, *unsure)]
+    verdict = "superseded_revived" if revived else "lost" if gone else "uncertain" if unsure else "held"
+    evidence = (f"validator={found.validator}", *told[:MAX_LISTED])
+    return Finding(verdict, len(gone) + len(unsure), len(live), evidence)
+
+
+def _stands(match: Match | None) -> bool:
+    return match is not None and match.verdict == "held"
+
+
+def _said(name: str, match: Match) -> str:
+    return f"{match.verdict}={name}:{match.matcher}:{match.confidence:.2f}"

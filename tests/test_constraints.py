@@ -1,0 +1,75 @@
+"""Whether declared constraints stand in a text."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_context_ledger.correctness.constraints import Constraint, Match, Wording, judge, recall
+from otel_context_ledger.correctness.finding import Finding
+
+MIGRATIONS = Constraint("C1", "Do not modify files under migrations/")
+KEY = Constraint("C2", "Reuse the idempotency key")
+PROD = Constraint("C3", "never touch prod")
+GENERATED = Constraint("C4", "Never edit generated files by hand")
+
+MATCHES = {
+    "word for word": (MIGRATIONS, "Rules: do not modify files under migrations/. Go on.", Match("held", "exact", 1.0)),
+    "markup and case": (MIGRATIONS, "- **Do NOT modify** files\n  under `migrations/`", Match("held", "exact", 1.0)),
+    "CP02: in other words": (MIGRATIONS, "leave the migrations folder untouched", Match("uncertain", "sense", 0.6)),
+    "in another order": (
+        GENERATED,
+        "Generated files must never be edited by hand.",
+        Match("uncertain", "wording", 0.84),
+    ),
+    "a mere mention": (MIGRATIONS, "We looked at migrations/ first.", Match("uncertain", "mention", 0.3)),
+    "CP01: not there": (MIGRATIONS, "Goal: split the billing module.", Match("lost", "none", 0.60)),
+    "the opposite": (KEY, "never reuse the idempotency key", Match("negated", "exact", 0.8)),
+    "two negations": (KEY, "Do not forget to reuse the idempotency key.", Match("held", "exact", 1.0)),
+    "a negation of something else": (KEY, "Never guess. Reuse the idempotency key.", Match("held", "exact", 1.0)),
+    "part of a longer word": (PROD, "never touch products", Match("uncertain", "wording", 0.83)),
+    "words that no rewording can do without": (
+        Constraint("C5", "Pay in euros only", terms=("EUR",)),
+        "All amounts are in EUR.",
+        Match("uncertain", "sense", 0.6),
+    ),
+    "an empty text": (PROD, "", Match("lost", "none", 1.0)),
+}
+
+
+@pytest.mark.parametrize(("constraint", "text", "want"), MATCHES.values(), ids=MATCHES.keys())
+def test_how_a_constraint_stands_in_a_text(constraint: Constraint, text: str, want: Match) -> None:
+    """A match is exact, in other words, or absent, and a difference of wording alone never makes it lost."""
+    assert Wording().match(constraint, text) == want
+
+
+def test_recall_takes_the_best_place() -> None:
+    """CP23: a rule that the summary lost and the rules file brings back is held."""
+    found = recall([MIGRATIONS, KEY], ["Goal: billing.", "do not modify files under migrations/"], Wording())
+    assert found.kept == 1
+    assert judge([MIGRATIONS, KEY], found) == Finding("lost", 1, 2, ("validator=wording@1", "lost=C2:none:0.84"))
+
+
+def test_a_superseded_constraint_need_not_be_there() -> None:
+    """Only what is in force is asked for."""
+    rules = [PROD, Constraint("C9", "Touch prod only after approval", supersedes="C3")]
+    found = recall(rules, ["touch prod only after approval"], Wording())
+    assert judge(rules, found) == Finding("held", 0, 1, ("validator=wording@1",))
+
+
+def test_a_superseded_constraint_that_comes_back_alone_is_told() -> None:
+    """A summary that revives the old rule and drops the new one is the worst of both."""
+    rules = [PROD, Constraint("C9", "Ask before each deployment", supersedes="C3")]
+    found = recall(rules, ["never touch prod"], Wording())
+    assert judge(rules, found) == Finding(
+        "superseded_revived", 1, 1, ("validator=wording@1", "revived=C3", "lost=C9:none:0.72")
+    )
+
+
+@given(st.text(max_size=200), st.text(max_size=400))
+def test_any_texts_can_be_compared(rule: str, text: str) -> None:
+    """Whatever the texts, the answer is one of the four verdicts with a confidence between 0 and 1."""
+    match = Wording().match(Constraint("C", rule), text)
+    assert match.verdict in ("held", "uncertain", "negated", "lost")
+    assert 0 <= match.confidence <= 1
