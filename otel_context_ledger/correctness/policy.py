@@ -1,0 +1,114 @@
+"""Whether the rules files on disk are what the prompt says: the current text, an older one, or nothing of it.
+
+Exact after normalisation, line by line, because clients wrap, cut and indent what they inject. Reading the files is
+left to `files`; where in a request rules may stand, to the caller.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from otel_context_ledger.correctness.constraints import normal
+from otel_context_ledger.correctness.finding import Finding
+
+MAX_LISTED = 8
+MAX_VERSIONS = 8
+MEMO_TEXTS = 64
+# Shares of a file's lines: with fewer of them in a text it is another text, with all but these few it was only cut.
+STALE_AT = 0.5
+SHORT_LINE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One state of a rules file: its lines after normalisation, and when it was first seen and replaced (seconds)."""
+
+    lines: tuple[str, ...]
+    since: float
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RulesFile:
+    """A rules file with the states that it was seen in, the current one last. `name` is relative to the project."""
+
+    name: str
+    versions: tuple[Version, ...] = field(default=())
+
+    @property
+    def current(self) -> Version:
+        """The state on disk now."""
+        return self.versions[-1]
+
+    def changed(self, text: str, now: float) -> RulesFile:
+        """The file with what it says now, if that is anything new."""
+        told = lines(text)
+        if self.versions and self.current.lines == told:
+            return self
+        old = [*self.versions[:-1], Version(self.current.lines, self.current.since, now)] if self.versions else []
+        return RulesFile(self.name, (*old[1 - MAX_VERSIONS :], Version(told, now)))
+
+
+def lines(text: str) -> tuple[str, ...]:
+    """The lines of a text that say something, without markup, case and spacing."""
+    return tuple(line for raw in text.splitlines() if len(line := normal(raw).lstrip("#-> ")) >= SHORT_LINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How one rules file stands in what was sent: consistent, stale or missing; `since` is when it became stale
+    (seconds), `copies` in how many texts it was sent, in any version."""
+
+    name: str
+    verdict: str
+    since: float | None = None
+    copies: int = 0
+
+
+class Policy:
+    """Holds rules files against sent texts. A text is taken apart once, whatever the number of files and calls."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[bytes, frozenset[str]] = OrderedDict()
+
+    def stand(self, files: Sequence[RulesFile], sent: Sequence[tuple[bytes, str]]) -> tuple[Standing, ...]:
+        """How each file stands in the texts that were sent, each given with a digest that names it."""
+        told = [self._lines(key, text) for key, text in sent]
+        return tuple(_standing(file, told) for file in files if file.versions and file.current.lines)
+
+    def _lines(self, key: bytes, text: str) -> frozenset[str]:
+        found = self._known.pop(key, None)
+        if found is None:
+            found = frozenset(lines(text))
+        self._known[key] = found
+        while len(self._known) > MEMO_TEXTS:
+            self._known.popitem(last=False)
+        return found
+
+
+def _standing(file: RulesFile, sent: Sequence[frozenset[str]]) -> Standing:
+    now = file.current
+    shares = [max(_share(version, text) for version in file.versions) for text in sent]
+    copies = sum(share >= STALE_AT for share in shares)
+    if any(_share(now, text) == 1.0 for text in sent):
+        return Standing(file.name, "consistent", copies=copies)
+    return Standing(file.name, "stale", now.since, copies) if copies else Standing(file.name, "missing")
+
+
+def _share(version: Version, text: frozenset[str]) -> float:
+    """The share of a version's lines that a text holds, weighed by their length."""
+    total = sum(map(len, version.lines))
+    return sum(len(line) for line in version.lines if line in text) / total if total else 0.0
+
+
+def judge(standings: Sequence[Standing], now: float) -> Finding:
+    """The verdict on all rules files together; without any it is unknown."""
+    if not standings:
+        return Finding("unknown", None, 0, ("no_rules_files",))
+    verdict = next((word for word in ("stale", "missing") if any(s.verdict == word for s in standings)), "consistent")
+    wrong = [s for s in standings if s.verdict != "consistent"]
+    told = [f"{s.verdict}={s.name}{'' if s.since is None else f':{max(0.0, now - s.since):.0f}s'}" for s in wrong]
+    told += [f"copies={s.name}:{s.copies}" for s in standings if s.copies > 1]
+    return Finding(verdict, len(wrong), len(standings), tuple(told[:MAX_LISTED]))
