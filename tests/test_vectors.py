@@ -33,9 +33,9 @@ def test_vector(kind: str, case: Mapping[str, Any]) -> None:
 
 
 def test_every_case_has_its_vector() -> None:
-    """Each CM, AC, AT and TS case that needs neither collector, log import nor threads is named by a vector."""
+    """Each CM, AC, AT, TS and CP case that needs neither collector, log import nor threads is named by a vector."""
     named = (part for parameter in cases() for part in parameter.values[1]["name"].split())
-    wanted = {"CM": CAUSES, "AC": ACCOUNTS, "AT": TASKS, "TS": TOOLS}
+    wanted = {"CM": CAUSES, "AC": ACCOUNTS, "AT": TASKS, "TS": TOOLS, "CP": COMPACTIONS}
     assert set(named) >= {f"{kind}{number:02d}" for kind, numbers in wanted.items() for number in numbers}
 
 
@@ -49,6 +49,7 @@ ACCOUNTS = [
 ]  # fmt: skip
 TASKS = [1, 2, 3, 4, 5, 6, 7, 8, 12]
 TOOLS = [1, 2, 3, 4, 5, 6, 8, 9, 10]
+COMPACTIONS = [1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26]
 
 
 def rows() -> list[list[str]]:

@@ -43,14 +43,15 @@ _NEGATIONS, _LIGHT = frozenset(_WORDS["negations"]), frozenset(_WORDS["light"])
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A rule that must stay in the context. `supersedes` is the id of the one that it replaces; `terms` are words that
-    no rewording can do without, found in `text` when none are given."""
+    """What must stay in the context: a rule, the goal or a todo (`kind`). `supersedes` is the id of the one that it
+    replaces; `terms` are words that no rewording can do without, found in `text` when none are given."""
 
     id: str
     text: str
     supersedes: str | None = None
     severity: str = "high"
     terms: tuple[str, ...] = ()
+    kind: str = "rule"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +67,13 @@ class Match:
 class Validator(Protocol):
     """What tells whether a constraint stands in a text. Name and version are written into every entry it judged."""
 
-    name: str
-    version: str
+    @property
+    def name(self) -> str:
+        """What it is called; no `@`."""
+
+    @property
+    def version(self) -> str:
+        """Changes whenever its verdicts may."""
 
     def match(self, constraint: Constraint, text: str) -> Match:
         """How `constraint` stands in `text`; must not keep the text."""
@@ -85,7 +91,7 @@ class Wording:
         polarity, else a mention of them."""
         wanted, found = normal(constraint.text), normal(text)
         if wanted and (places := list(_places(wanted, found))):
-            negated = all(_negative(_lead(found, at)) for at in places)
+            negated = all(negative(_lead(found, at)) for at in places)
             return Match("negated", "exact", SAID_AGAINST) if negated else Match("held", "exact", 1.0)
         return _reworded(wanted, _terms(constraint, wanted), found[:MAX_TEXT], text[:MAX_TEXT])
 
@@ -93,6 +99,16 @@ class Wording:
 def normal(text: str) -> str:
     """A text without markup, case and differences of spacing; what two spellings of the same words have in common."""
     return " ".join(text.translate(_MARKUP).casefold().split())
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences and lines of a text, of its first 2^18 characters."""
+    return _SENTENCE.split(text[:MAX_TEXT])
+
+
+def vocabulary(table: str) -> Mapping[str, Sequence[str]]:
+    """A table of `words.toml`: lists of words by what they say."""
+    return {name: tuple(words) for name, words in _WORDS[table].items()}
 
 
 def _places(wanted: str, found: str) -> Iterator[int]:
@@ -114,17 +130,17 @@ def _lead(found: str, at: int) -> str:
 def _reworded(wanted: str, terms: frozenset[str], found: str, raw: str) -> Match:
     if not wanted or not found:
         return Match("lost", "none", 1.0)
-    negative = _negative(wanted)
-    sentences = [normal(sentence) for sentence in _SENTENCE.split(raw)]
+    against = negative(wanted)
+    said = [normal(sentence) for sentence in sentences(raw)]
     bare = _affirmed(wanted)
-    scored = [(fuzz.token_sort_ratio(bare, _affirmed(s)) / 100, s) for s in sentences if s]
+    scored = [(fuzz.token_sort_ratio(bare, _affirmed(s)) / 100, s) for s in said if s]
     score, closest = max(scored, default=(0.0, ""))
     if score >= UNCERTAIN_AT:
-        if _negative(closest) != negative:
+        if negative(closest) != against:
             return Match("negated" if score >= HELD_AT else "uncertain", "wording", round(score, 2))
         return Match("held" if score >= HELD_AT else "uncertain", "wording", round(score, 2))
-    about = [s for s in sentences if terms and terms <= _words(s)]
-    if any(_negative(s) == negative for s in about):
+    about = [s for s in said if terms and terms <= _words(s)]
+    if any(negative(s) == against for s in about):
         return Match("uncertain", "sense", SAME_SENSE)
     return Match("uncertain", "mention", MENTIONED) if about else Match("lost", "none", round(1 - score, 2))
 
@@ -142,7 +158,7 @@ def _words(sentence: str) -> frozenset[str]:
     return frozenset(word.rstrip("/") for word in _WORD.findall(sentence))
 
 
-def _negative(sentence: str) -> bool:
+def negative(sentence: str) -> bool:
     """An odd number of negating words."""
     return sum(word in _NEGATIONS for word in re.findall(r"[\w'-]+", sentence)) % 2 == 1
 
@@ -168,7 +184,7 @@ class Recall:
 def recall(constraints: Sequence[Constraint], texts: Iterable[str], validator: Validator) -> Recall:
     """How each constraint stands in a context of several texts: the best match among them."""
     looked = [text for text in texts if text]
-    found = {c.id: max((validator.match(c, text) for text in looked), key=_rank, default=_NOWHERE) for c in constraints}
+    found = {c.id: max((validator.match(c, text) for text in looked), key=rank, default=_NOWHERE) for c in constraints}
     return Recall(found, f"{validator.name}@{validator.version}")
 
 
@@ -176,7 +192,8 @@ _NOWHERE = Match("lost", "none", 1.0)
 _ORDER = ("lost", "negated", "uncertain", "held")
 
 
-def _rank(match: Match) -> tuple[int, float]:
+def rank(match: Match) -> tuple[int, float]:
+    """How good a match is, to be compared with others."""
     return _ORDER.index(match.verdict), match.confidence
 
 

@@ -130,7 +130,7 @@ _ITEMS: Mapping[str, Callable[[Json], Step]] = {
     **dict.fromkeys(_CALL_TYPES, lambda item: Step("assistant", calls=(_call(item),))),
     **dict.fromkeys(_RESULT_TYPES, lambda item: Step("tool", results=(_result(item),))),
     **dict.fromkeys(_REASONING_TYPES, lambda item: Step("assistant", reasoning=True)),
-    **dict.fromkeys(_COMPACTION_TYPES, lambda item: Step("user", compaction=True)),
+    **dict.fromkeys(_COMPACTION_TYPES, lambda item: Step("user", tuple(_texts(item)), compaction=True)),
 }
 
 
@@ -140,7 +140,7 @@ def _texts(value: object, depth: int = 0) -> Iterator[str]:
         yield value
     elif depth < MAX_DEPTH and isinstance(value, Mapping):
         kind = value.get("type")
-        if "role" in value or kind == "message":
+        if "role" in value or kind == "message" or kind in _COMPACTION_TYPES:
             yield from _texts(value.get("content"), depth + 1)
         elif kind in _TEXT_TYPES or kind is None:
             yield from _texts(value.get("text", value.get("refusal")), depth + 1)

@@ -1,0 +1,119 @@
+"""Whether what had to survive a compaction did: first in the summary, then in whatever else the next call sends.
+
+A summary that nobody can read is `not_verifiable`, never good. Where nothing was declared there is nothing to find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from otel_context_ledger.correctness.compaction import manifest as m
+from otel_context_ledger.correctness.constraints import Match, Validator, rank
+
+PASS, UNCERTAIN, FAIL, NOT_VERIFIABLE = "pass", "uncertain", "fail", "not_verifiable"
+_LOST = ("lost", "negated")
+NOWHERE = Match("lost", "none", 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How one item stands after a compaction, and where: in the summary, the policy or the history that was kept."""
+
+    item: m.Item
+    match: Match = NOWHERE
+    via: str | None = None
+
+    @property
+    def lost(self) -> bool:
+        """Whether it is gone, or turned into its opposite."""
+        return self.match.verdict in _LOST
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """A piece of work of which the summary says something else than what is known of it."""
+
+    id: str
+    was: str
+    became: str
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What the validator found. `readable` says that there was a summary to read, `empty` that it held nothing."""
+
+    validator: str
+    standings: tuple[Standing, ...] = ()
+    mismatches: tuple[Mismatch, ...] = ()
+    readable: bool = False
+    empty: bool = False
+
+    @property
+    def result(self) -> str | None:
+        """pass, uncertain, fail or not_verifiable; `None` where nothing was declared."""
+        if self.empty or self.mismatches:
+            return FAIL
+        if not self.standings:
+            return None
+        open_ = [s for s in self.standings if s.match.verdict != "held"]
+        if not open_:
+            return PASS
+        if not self.readable:
+            return NOT_VERIFIABLE
+        return FAIL if any(s.lost for s in open_) else UNCERTAIN
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """Ids of what is gone; of an unreadable summary nothing is known to be."""
+        return tuple(s.item.id for s in self.standings if s.lost) if self.readable or self.empty else ()
+
+    @property
+    def unsure(self) -> tuple[str, ...]:
+        """Ids of what may be there in other words."""
+        return tuple(s.item.id for s in self.standings if s.match.verdict == "uncertain")
+
+    def recall(self, kind: str | None = None) -> tuple[int, int]:
+        """How many are held, of how many; all kinds together, or one of rule, goal and todo."""
+        of = [s for s in self.standings if kind is None or s.item.constraint.kind == kind]
+        return sum(s.match.verdict == "held" for s in of), len(of)
+
+
+def check(declared: m.Manifest, summary: str | None, validator: Validator) -> Audit:
+    """The audit of a summary alone; `None` is one that cannot be read."""
+    text = summary or ""
+    found = tuple(_stand(item, text, validator) for item in declared.asked)
+    wrong = tuple(_mismatches(declared, text, validator))
+    name = f"{validator.name}@{validator.version}"
+    return Audit(name, found, wrong, summary is not None, summary is not None and not text.strip())
+
+
+def elsewhere(audit: Audit, via: str, texts: Iterable[str], validator: Validator) -> Audit:
+    """The audit with what is not held in the summary looked for in other texts of the next call."""
+    missing = [s for s in audit.standings if s.match.verdict != "held"]
+    looked = [text for text in texts if text] if missing else []
+    if not looked:
+        return audit
+    better = {s.item.id: _better(s, via, looked, validator) for s in missing}
+    return replace(audit, standings=tuple(better.get(s.item.id, s) for s in audit.standings))
+
+
+def _stand(item: m.Item, text: str, validator: Validator) -> Standing:
+    found = m.match(item, text, validator) if text.strip() else NOWHERE
+    return Standing(item, found, None if found.verdict == "lost" else "summary")
+
+
+def _better(standing: Standing, via: str, texts: Iterable[str], validator: Validator) -> Standing:
+    best = max((validator.match(standing.item.constraint, text) for text in texts), key=rank)
+    return (
+        Standing(standing.item, best, via) if rank(best) > rank(standing.match) and best.verdict != "lost" else standing
+    )
+
+
+def _mismatches(declared: m.Manifest, text: str, validator: Validator) -> Iterable[Mismatch]:
+    """Work that was done and is told as open, or open and told as done with nothing to show for it."""
+    for item in declared.items if text.strip() else ():
+        told = m.status(item, text, validator) if item.status is not None else None
+        if told is not None and told != item.status and not (told == m.DONE and item.evidence):
+            yield Mismatch(item.id, item.status or "", told, item.evidence)

@@ -1,0 +1,126 @@
+"""The course of a session's compactions, whatever happens in whatever order. Single cases are vectors."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_context_ledger.correctness.compaction import happenings as h
+from otel_context_ledger.correctness.compaction.course import MAX_KNOWN, MAX_OPEN, Course, Rules
+from otel_context_ledger.correctness.compaction.event import KINDS, OUTCOMES, TRIGGERS
+from otel_context_ledger.correctness.compaction.failures import read
+from otel_context_ledger.correctness.compaction.fold import fold_all
+from otel_context_ledger.correctness.compaction.manifest import Item, Manifest, status
+from otel_context_ledger.correctness.compaction.summary import extent, replaced
+from otel_context_ledger.correctness.constraints import Constraint, Wording
+from otel_context_ledger.semconv import (
+    CONTEXT_LEDGER_COMPACTION_KIND,
+    CONTEXT_LEDGER_COMPACTION_OUTCOME,
+    CONTEXT_LEDGER_COMPACTION_TRIGGER,
+    MEMBERS,
+)
+
+RULES = Rules(declared=Manifest((Item(Constraint("C1", "never touch prod")),)))
+TEXTS = st.sampled_from(["", "never touch prod", "Goal: billing.", "touch prod"])
+IDS = st.sampled_from(["c1", "c2", "c3"])
+# A call has an id of its own; one that is told twice is told again.
+SUMMARISERS, CALLS = st.sampled_from(["s1", "s2", "s3"]), st.sampled_from(["e1", "e2", "e3"])
+TOKENS = st.none() | st.integers(0, 300_000)
+REWRITES = st.builds(h.Rewrite, st.sampled_from(KINDS), st.none(), st.none() | TEXTS, st.booleans(), st.none() | IDS)
+MADE: list[Any] = [
+    st.builds(h.Begun, st.just(1.0), IDS, st.sampled_from(KINDS), st.none() | st.sampled_from(TRIGGERS), TOKENS),
+    st.builds(h.Ended, st.just(2.0), IDS, st.sampled_from(OUTCOMES[:3]), st.none(), st.none() | TEXTS, TOKENS),
+    st.builds(h.Summarised, st.just(3.0), SUMMARISERS, st.sampled_from(["done", "failed", "empty"]), input=TOKENS),
+    st.builds(h.Opened, st.just(4.0), CALLS, st.none() | st.booleans(), st.none() | REWRITES, st.tuples(TEXTS)),
+    st.builds(h.Called, st.just(5.0), TOKENS, TOKENS, header=TOKENS, header_same=st.booleans()),
+    st.builds(h.Resumed, st.just(6.0)),
+]
+HAPPENED = st.lists(st.one_of(MADE), max_size=40)
+
+
+@given(HAPPENED, st.integers(0, 40))
+def test_a_session_that_goes_on_elsewhere_is_the_same_session(happened: list[h.Happening], at: int) -> None:
+    """Folding what happened in two pieces gives the course, and tells the compactions, of folding it at once."""
+    course, first = fold_all(Course(), happened[:at], RULES)
+    course, second = fold_all(course, happened[at:], RULES)
+    assert (course, (*first, *second)) == fold_all(Course(), happened, RULES)
+
+
+@given(HAPPENED)
+def test_every_compaction_is_told_for_the_last_time_once(happened: list[h.Happening]) -> None:
+    """Whatever happens, each id that was told is settled once when the process ends, unless it is still under way."""
+    course, told = fold_all(Course(), [*happened, h.Closed(9.0)], RULES)
+    settled = Counter(event.id for event in told if event.settled)
+    under_way = {event.id for event in course.begun}
+    assert set(settled) | under_way >= {event.id for event in told}
+    assert set(settled.values()) <= {1}
+    assert all(event.outcome in OUTCOMES for event in told if event.settled)
+
+
+@given(HAPPENED)
+def test_a_summary_is_in_force_only_if_its_compaction_was_done(happened: list[h.Happening]) -> None:
+    """The summary that later calls carry is that of the last one settled as done."""
+    course, told = fold_all(Course(), [*happened, h.Closed(9.0)], RULES)
+    done = [event for event in told if event.settled and event.outcome == "done" and event.whole]
+    assert course.count == len(done)
+    assert course.carried == ((done[-1].summary_hash, done[-1].id, done[-1].trusted) if done else (None, None, None))
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    """Compactions that begin and never end, and ids that were told, do not pile up."""
+    begun = [h.Begun(float(n), f"c{n}") for n in range(500)]
+    course, told = fold_all(Course(), begun, RULES)
+    assert (len(course.begun), len(course.known)) == (MAX_OPEN, MAX_KNOWN)
+    assert sum(event.outcome == "orphaned" for event in told) == 500 - MAX_OPEN
+
+
+def test_the_words_are_those_of_the_registry() -> None:
+    """Kinds, triggers and outcomes are spelled as in the registry."""
+    assert (
+        MEMBERS[CONTEXT_LEDGER_COMPACTION_KIND],
+        MEMBERS[CONTEXT_LEDGER_COMPACTION_TRIGGER],
+        MEMBERS[CONTEXT_LEDGER_COMPACTION_OUTCOME],
+    ) == (KINDS, TRIGGERS, OUTCOMES)
+
+
+STATES = {
+    "- [x] T1 rename the queue": "done",
+    "- [ ] T1 rename the queue": "active",
+    "Rename the queue: completed without errors.": "done",
+    "T1 isn't finished.": "active",
+    "T1 was pending and is done now.": None,
+    "T10 completed.": None,
+    "We talked about T1.": None,
+}
+
+
+@pytest.mark.parametrize(("text", "want"), STATES.items())
+def test_how_far_a_text_says_that_work_is(text: str, want: str | None) -> None:
+    """Only a clear word about this piece of work counts; both words, or none, say nothing."""
+    assert status(Item(Constraint("T1", "rename the queue", kind="todo"), "active"), text, Wording()) == want
+
+
+EXTENTS = {
+    "all": ((40, 0, 0), ("full", "1-40")),
+    "all but the last two": ((40, 0, 2), ("full", "1-38")),
+    "from a message on": ((40, 30, 0), ("partial_from", "31-40")),
+    "up to a message": ((40, 0, 20), ("partial_up_to", "1-20")),
+    "nothing": ((0, 0, 0), ("full", None)),
+}
+
+
+@pytest.mark.parametrize(("sizes", "want"), EXTENTS.values(), ids=EXTENTS.keys())
+def test_which_messages_were_compacted(sizes: tuple[int, int, int], want: tuple[str, str | None]) -> None:
+    """The kind and the range follow from how much of the history stayed, before and after."""
+    assert (extent(*sizes), replaced(1, *sizes)) == want
+
+
+@given(st.text(max_size=300))
+def test_any_error_can_be_read(text: str) -> None:
+    """A text is a failure of a known reason, or of none."""
+    found = read(text)
+    assert found is None or found.reason in ("prompt_too_long", "invalid_max_tokens", "request_too_large")
