@@ -3,7 +3,9 @@
 Zero code: `opentelemetry-instrument python agent.py`. The names below are the public API; everything else may move.
 """
 
+from otel_context_ledger.compacting import compaction
 from otel_context_ledger.correctness.tools.live import tool_contracts, tool_registry
+from otel_context_ledger.declaring import constraint, validate_with
 from otel_context_ledger.tasks import attempt, carry, child_environment, session, task
 from otel_context_ledger.telling import outcome
 
@@ -13,9 +15,12 @@ __all__ = [
     "attempt",
     "carry",
     "child_environment",
+    "compaction",
+    "constraint",
     "outcome",
     "session",
     "task",
     "tool_contracts",
     "tool_registry",
+    "validate_with",
 ]

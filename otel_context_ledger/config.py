@@ -6,6 +6,7 @@ Every variable `CONTEXT_LEDGER_X` may also be written `OTEL_CONTEXT_LEDGER_X`, w
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -24,8 +25,9 @@ METRICS = ("sdk", "collector", "off")
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Everything a user may set; `facts` and `prices` are tables of `context-ledger.toml`, over the shipped ones, and
-    `tools` its contracts of tools by their names."""
+    """Everything a user may set. `facts` and `prices` are tables of `context-ledger.toml`, over the shipped ones;
+    `tools` its contracts of tools by their names, `constraints` what it declares by id, `compaction` its numbers for
+    compactions."""
 
     enabled: bool = True
     file: Path | None = None
@@ -48,6 +50,8 @@ class Config:
     facts: Mapping[str, object] = field(default_factory=dict)
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     tools: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    constraints: Mapping[str, object] = field(default_factory=dict)
+    compaction: Mapping[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
 
@@ -158,13 +162,12 @@ def _tables(path: Path | None) -> tuple[dict[str, object], tuple[str, ...]]:
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or error
         return {}, (f"{file.name}: not readable as TOML ({reason}); using no file",)
-    facts, bad_facts = _table(raw, "facts", lambda card: isinstance(card, dict), "a table of facts")
-    prices, bad_prices = _table(
-        raw, "prices", _is_card, f"a table of rates in USD per million tokens ({', '.join(RATES)})"
-    )
-    tools, bad_tools = _table(raw, "tools", lambda contract: isinstance(contract, dict), "a table of a tool's contract")
-    bad = (*bad_facts, *bad_prices, *bad_tools)
-    return {"facts": facts, "prices": prices, "tools": tools}, tuple(f"{file.name}: {text}" for text in bad)
+    found: dict[str, object] = {}
+    wrong: list[str] = []
+    for name, (fits, forms) in _TABLES.items():
+        found[name], bad = _table(raw, name, fits, forms)
+        wrong += bad
+    return found, tuple(f"{file.name}: {text}" for text in wrong)
 
 
 RATES = ("input", "cache_read", "cache_write", "cache_write_1h", "cache_write_12h", "output")
@@ -175,6 +178,24 @@ def _is_card(card: object) -> bool:
         name in RATES and isinstance(rate, (int, float)) and not isinstance(rate, bool) and rate >= 0
         for name, rate in card.items()
     )
+
+
+def _is_constraint(told: object) -> bool:
+    text = told.get("text") if isinstance(told, dict) else told
+    return isinstance(text, str) and bool(text.strip())
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf
+
+
+_TABLES: Mapping[str, tuple[Callable[[object], bool], str]] = {
+    "facts": (lambda card: isinstance(card, dict), "a table of facts"),
+    "prices": (_is_card, f"a table of rates in USD per million tokens ({', '.join(RATES)})"),
+    "tools": (lambda contract: isinstance(contract, dict), "a table of a tool's contract"),
+    "constraints": (_is_constraint, "a text, or a table with one"),
+    "compaction": (_is_number, "a number"),
+}
 
 
 def _table(

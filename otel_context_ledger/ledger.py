@@ -370,6 +370,7 @@ class Ledger:
             identity_changed=draft.identity.changed(head.identity) if head else None,
             comparable_id=head.entry_id if head else trace,
             prefix_locator=tuple(starmap(self._spell, locator.locate(outline))),
+            summary_trusted=None,
         )
 
     def _spelled(self, boundary: int, size: int, link: bytes) -> str:

@@ -234,6 +234,7 @@ class ContextGroup:
     repo_snapshot: str | None = None
     repo_age: float | None = None
     summary_hash: str | None = None
+    summary_trusted: bool | None = None
     history_range: str | None = None
     history_length: int | None = None
     context_identity: str | None = None

@@ -47,6 +47,7 @@ CONTEXT_LEDGER_TOOL_CONTRACT_HASH = "context_ledger.tool_contract_hash"
 CONTEXT_LEDGER_REPO_SNAPSHOT = "context_ledger.repo_snapshot"
 CONTEXT_LEDGER_REPO_AGE = "context_ledger.repo_age"
 CONTEXT_LEDGER_SUMMARY_HASH = "context_ledger.summary_hash"
+CONTEXT_LEDGER_SUMMARY_TRUSTED = "context_ledger.summary_trusted"
 CONTEXT_LEDGER_HISTORY_RANGE = "context_ledger.history_range"
 CONTEXT_LEDGER_HISTORY_LENGTH = "context_ledger.history_length"
 CONTEXT_LEDGER_CONTEXT_IDENTITY = "context_ledger.context_identity"
@@ -135,6 +136,18 @@ CONTEXT_LEDGER_COMPACTION_VALIDATOR = "context_ledger.compaction.validator"
 CONTEXT_LEDGER_COMPACTION_VALIDATOR_RESULT = "context_ledger.compaction.validator_result"
 CONTEXT_LEDGER_COMPACTION_IDENTITY_BEFORE = "context_ledger.compaction.identity_before"
 CONTEXT_LEDGER_COMPACTION_IDENTITY_AFTER = "context_ledger.compaction.identity_after"
+CONTEXT_LEDGER_COMPACTION_REASON = "context_ledger.compaction.reason"
+CONTEXT_LEDGER_COMPACTION_ESTIMATED = "context_ledger.compaction.estimated"
+CONTEXT_LEDGER_COMPACTION_RECALL_HELD = "context_ledger.compaction.recall_held"
+CONTEXT_LEDGER_COMPACTION_RECALL_ASKED = "context_ledger.compaction.recall_asked"
+CONTEXT_LEDGER_COMPACTION_LOST = "context_ledger.compaction.lost"
+CONTEXT_LEDGER_COMPACTION_UNCERTAIN = "context_ledger.compaction.uncertain"
+CONTEXT_LEDGER_COMPACTION_SYMPTOMS = "context_ledger.compaction.symptoms"
+CONTEXT_LEDGER_COMPACTION_EVIDENCE = "context_ledger.compaction.evidence"
+CONTEXT_LEDGER_COMPACTION_NUMBER = "context_ledger.compaction.number"
+CONTEXT_LEDGER_COMPACTION_IN_TURN = "context_ledger.compaction.in_turn"
+CONTEXT_LEDGER_COMPACTION_ATTEMPTS = "context_ledger.compaction.attempts"
+CONTEXT_LEDGER_COMPACTION_SUMMARY_COST = "context_ledger.compaction.summary_cost"
 CONTEXT_LEDGER_SIDE = "context_ledger.side"
 CONTEXT_LEDGER_ENTRY_ID = "context_ledger.entry_id"
 CONTEXT_LEDGER_STARTED_AT = "context_ledger.started_at"
@@ -244,6 +257,7 @@ ENTRY_FIELDS: tuple[tuple[str, str, str], ...] = (
     (CONTEXT_LEDGER_REPO_SNAPSHOT, "context", "repo_snapshot"),
     (CONTEXT_LEDGER_REPO_AGE, "context", "repo_age"),
     (CONTEXT_LEDGER_SUMMARY_HASH, "context", "summary_hash"),
+    (CONTEXT_LEDGER_SUMMARY_TRUSTED, "context", "summary_trusted"),
     (CONTEXT_LEDGER_HISTORY_RANGE, "context", "history_range"),
     (CONTEXT_LEDGER_HISTORY_LENGTH, "context", "history_length"),
     (CONTEXT_LEDGER_CONTEXT_IDENTITY, "context", "context_identity"),
@@ -494,6 +508,7 @@ TYPES: dict[str, str] = {
     CONTEXT_LEDGER_REPO_SNAPSHOT: "string",
     CONTEXT_LEDGER_REPO_AGE: "double",
     CONTEXT_LEDGER_SUMMARY_HASH: "string",
+    CONTEXT_LEDGER_SUMMARY_TRUSTED: "boolean",
     CONTEXT_LEDGER_HISTORY_RANGE: "string",
     CONTEXT_LEDGER_HISTORY_LENGTH: "int",
     CONTEXT_LEDGER_CONTEXT_IDENTITY: "string",
@@ -582,6 +597,18 @@ TYPES: dict[str, str] = {
     CONTEXT_LEDGER_COMPACTION_VALIDATOR_RESULT: "string",
     CONTEXT_LEDGER_COMPACTION_IDENTITY_BEFORE: "string",
     CONTEXT_LEDGER_COMPACTION_IDENTITY_AFTER: "string",
+    CONTEXT_LEDGER_COMPACTION_REASON: "string",
+    CONTEXT_LEDGER_COMPACTION_ESTIMATED: "string[]",
+    CONTEXT_LEDGER_COMPACTION_RECALL_HELD: "int",
+    CONTEXT_LEDGER_COMPACTION_RECALL_ASKED: "int",
+    CONTEXT_LEDGER_COMPACTION_LOST: "string[]",
+    CONTEXT_LEDGER_COMPACTION_UNCERTAIN: "string[]",
+    CONTEXT_LEDGER_COMPACTION_SYMPTOMS: "string[]",
+    CONTEXT_LEDGER_COMPACTION_EVIDENCE: "string[]",
+    CONTEXT_LEDGER_COMPACTION_NUMBER: "int",
+    CONTEXT_LEDGER_COMPACTION_IN_TURN: "int",
+    CONTEXT_LEDGER_COMPACTION_ATTEMPTS: "int",
+    CONTEXT_LEDGER_COMPACTION_SUMMARY_COST: "double",
     CONTEXT_LEDGER_SIDE: "string",
     CONTEXT_LEDGER_ENTRY_ID: "string",
     CONTEXT_LEDGER_STARTED_AT: "double",

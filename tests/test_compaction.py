@@ -10,18 +10,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_context_ledger.correctness.compaction import happenings as h
+from otel_context_ledger.correctness.compaction.audit import check, elsewhere
 from otel_context_ledger.correctness.compaction.course import MAX_KNOWN, MAX_OPEN, Course, Rules
 from otel_context_ledger.correctness.compaction.event import KINDS, OUTCOMES, TRIGGERS
 from otel_context_ledger.correctness.compaction.failures import read
 from otel_context_ledger.correctness.compaction.fold import fold_all
+from otel_context_ledger.correctness.compaction.happenings import Rewrite
 from otel_context_ledger.correctness.compaction.manifest import Item, Manifest, status
-from otel_context_ledger.correctness.compaction.summary import extent, replaced
-from otel_context_ledger.correctness.constraints import Constraint, Wording
+from otel_context_ledger.correctness.compaction.report import fields
+from otel_context_ledger.correctness.compaction.summary import COMPACTED, PRUNED, Extent, seen
+from otel_context_ledger.correctness.constraints import Constraint, Text, Wording
+from otel_context_ledger.correctness.history import Step
 from otel_context_ledger.semconv import (
     CONTEXT_LEDGER_COMPACTION_KIND,
     CONTEXT_LEDGER_COMPACTION_OUTCOME,
     CONTEXT_LEDGER_COMPACTION_TRIGGER,
     MEMBERS,
+    TYPES,
 )
 
 RULES = Rules(declared=Manifest((Item(Constraint("C1", "never touch prod")),)))
@@ -30,7 +35,8 @@ IDS = st.sampled_from(["c1", "c2", "c3"])
 # A call has an id of its own; one that is told twice is told again.
 SUMMARISERS, CALLS = st.sampled_from(["s1", "s2", "s3"]), st.sampled_from(["e1", "e2", "e3"])
 TOKENS = st.none() | st.integers(0, 300_000)
-REWRITES = st.builds(h.Rewrite, st.sampled_from(KINDS), st.none(), st.none() | TEXTS, st.booleans(), st.none() | IDS)
+ITEMS = st.none() | st.sampled_from(["p1", "p2", "p3"])
+REWRITES = st.builds(h.Rewrite, st.sampled_from(KINDS), st.none(), st.none() | TEXTS, st.booleans(), ITEMS)
 MADE: list[Any] = [
     st.builds(h.Begun, st.just(1.0), IDS, st.sampled_from(KINDS), st.none() | st.sampled_from(TRIGGERS), TOKENS),
     st.builds(h.Ended, st.just(2.0), IDS, st.sampled_from(OUTCOMES[:3]), st.none(), st.none() | TEXTS, TOKENS),
@@ -87,6 +93,28 @@ def test_the_words_are_those_of_the_registry() -> None:
     ) == (KINDS, TRIGGERS, OUTCOMES)
 
 
+@given(HAPPENED)
+def test_a_compaction_is_told_in_the_words_of_the_registry(happened: list[h.Happening]) -> None:
+    """Every field that is told has its attribute, with the type and the words of it."""
+    types = {"string": str, "string[]": list, "int": int, "double": float}
+    for event in fold_all(Course(), [*happened, h.Closed(9.0)], RULES)[1]:
+        for name, value in fields(event).items():
+            key = f"context_ledger.compaction.{name}"
+            assert isinstance(value, types[TYPES[key]])
+            assert value in MEMBERS.get(key, (value,))
+
+
+def test_what_was_too_long_to_look_through_is_not_lost() -> None:
+    """A history of megabytes is looked through from its end; what may stand further up is uncertain."""
+    declared = Manifest((Item(Constraint("C1", "never touch prod")), Item(Constraint("C2", "ask before a deployment"))))
+    kept = ["never touch prod", "x " * 2**19, "ask before a deployment"]
+    found = elsewhere(check(declared, "Goal: billing.", Wording()), "history", kept, Wording())
+    assert [(s.match.verdict, s.match.matcher, s.via) for s in found.standings] == [
+        ("uncertain", "unseen", "history"),
+        ("held", "exact", "history"),
+    ]
+
+
 STATES = {
     "- [x] T1 rename the queue": "done",
     "- [ ] T1 rename the queue": "active",
@@ -101,22 +129,48 @@ STATES = {
 @pytest.mark.parametrize(("text", "want"), STATES.items())
 def test_how_far_a_text_says_that_work_is(text: str, want: str | None) -> None:
     """Only a clear word about this piece of work counts; both words, or none, say nothing."""
-    assert status(Item(Constraint("T1", "rename the queue", kind="todo"), "active"), text, Wording()) == want
+    assert status(Item(Constraint("T1", "rename the queue", kind="todo"), "active"), Text(text), Wording()) == want
 
 
 EXTENTS = {
-    "all": ((40, 0, 0), ("full", "1-40")),
-    "all but the last two": ((40, 0, 2), ("full", "1-38")),
-    "from a message on": ((40, 30, 0), ("partial_from", "31-40")),
-    "up to a message": ((40, 0, 20), ("partial_up_to", "1-20")),
-    "nothing": ((0, 0, 0), ("full", None)),
+    "all": (Extent(40, offset=1), ("full", "1-40")),
+    "all but the last two": (Extent(40, after=2, offset=1), ("full", "1-38")),
+    "from a message on": (Extent(40, before=30, offset=1), ("partial_from", "31-40")),
+    "up to a message": (Extent(40, after=20), ("partial_up_to", "0-19")),
+    "nothing": (Extent(40, before=40), ("partial_from", None)),
 }
 
 
-@pytest.mark.parametrize(("sizes", "want"), EXTENTS.values(), ids=EXTENTS.keys())
-def test_which_messages_were_compacted(sizes: tuple[int, int, int], want: tuple[str, str | None]) -> None:
+@pytest.mark.parametrize(("extent", "want"), EXTENTS.values(), ids=EXTENTS.keys())
+def test_which_messages_were_compacted(extent: Extent, want: tuple[str, str | None]) -> None:
     """The kind and the range follow from how much of the history stayed, before and after."""
-    assert (extent(*sizes), replaced(1, *sizes)) == want
+    assert (extent.kind, extent.replaced) == want
+
+
+USER = Step("user", ("fix it",))
+SUMMARY = Step("user", ("Another language model started to solve this problem. Goal: billing.",))
+OPENINGS = ("Another language model started to solve this problem",)
+SEEN = {
+    "a known opening": ((USER, SUMMARY), Extent(40), None, Rewrite("full", "0-39", SUMMARY.text)),
+    "a summary of nobody's form": ((USER,), Extent(40), COMPACTED, Rewrite("full", "0-39", "fix it")),
+    "contents that were cut": ((USER,), Extent(40, 3, 30), PRUNED, Rewrite("micro", "3-9")),
+    "the provider's item": (
+        (Step("user", compaction=True, id="cmp_1"),),
+        Extent(40, 40),
+        None,
+        Rewrite("provider", None, None, False, "cmp_1"),
+    ),
+    "a user who writes like a summary": ((SUMMARY,), Extent(40, 40), None, None),
+    "another change": ((USER,), Extent(40, 10), "history_rewritten(edited)", None),
+}
+
+
+@pytest.mark.parametrize(("new", "extent", "cause", "want"), SEEN.values(), ids=SEEN.keys())
+def test_what_a_history_shows_of_a_compaction(
+    new: Any, extent: Extent, cause: str | None, want: Rewrite | None
+) -> None:
+    """A summary is one where messages gave way to it, whatever it opens with; pruning has none."""
+    assert seen(new, extent, OPENINGS, cause) == want
 
 
 @given(st.text(max_size=300))

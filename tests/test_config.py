@@ -74,6 +74,20 @@ def test_toml(tmp_path: Path) -> None:
     )
 
 
+def test_toml_of_the_correctness_wing(tmp_path: Path) -> None:
+    """Constraints and the numbers of compaction are handed on; what is neither is a sentence."""
+    file = tmp_path / "own.toml"
+    file.write_text(
+        'constraints.C1 = "x"\nconstraints.C2.kind = "goal"\ncompaction = {ratio = 0.85, loop = "3"}\n', "utf-8"
+    )
+    found = from_env({"CONTEXT_LEDGER_CONFIG": str(file)})
+    assert (found.constraints, found.compaction) == ({"C1": "x"}, {"ratio": 0.85})
+    assert found.warnings == (
+        "own.toml: [constraints.C2] {'kind': 'goal'} is not a text, or a table with one; ignored",
+        "own.toml: [compaction.loop] '3' is not a number; ignored",
+    )
+
+
 def test_unreadable_toml(tmp_path: Path) -> None:
     """A file that is no TOML is a sentence, not an error."""
     file = tmp_path / "own.toml"

@@ -10,10 +10,11 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import resources
 from typing import Protocol
 
-from rapidfuzz import fuzz
+from rapidfuzz import fuzz, process
 
 from otel_context_ledger.correctness.finding import Finding
 
@@ -35,6 +36,7 @@ MAX_PLACES = 16
 MAX_LEAD = 60
 
 _WORD = re.compile(r"[\w./:-]*\w[/]?")
+_SAID = re.compile(r"[\w'./-]+")
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
 _MARKUP = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "`": "", "*": "", "_": " ", "–": "-", "—": "-"})
 _WORDS = tomllib.loads(resources.files(__package__).joinpath("words.toml").read_text("utf-8"))
@@ -79,6 +81,30 @@ class Validator(Protocol):
         """How `constraint` stands in `text`; must not keep the text."""
 
 
+class Text(str):
+    """A text that is looked through for many constraints: its normal form and its sentences are made once."""
+
+    @cached_property
+    def normal(self) -> str:
+        """All of it in normal form."""
+        return normal(self)
+
+    @cached_property
+    def sentences(self) -> list[str]:
+        """Its sentences and lines in normal form, those of the first 2^18 characters."""
+        return [found for sentence in _SENTENCE.split(self[:MAX_TEXT]) if (found := normal(sentence))]
+
+    @cached_property
+    def sorted_sentences(self) -> list[str]:
+        """What is compared in any order of words: each sentence affirmed, its words sorted."""
+        return [_in_order(sentence) for sentence in self.sentences]
+
+    @cached_property
+    def words(self) -> list[frozenset[str]]:
+        """The words of each sentence."""
+        return [frozenset(word.rstrip("/") for word in _WORD.findall(sentence)) for sentence in self.sentences]
+
+
 @dataclass(frozen=True, slots=True)
 class Wording:
     """The validator that ships: words and their order, no model. It knows no synonyms and says so by `uncertain`."""
@@ -89,21 +115,17 @@ class Wording:
     def match(self, constraint: Constraint, text: str) -> Match:
         """Exact after normalisation, else the most similar sentence, else the constraint's rare words with the same
         polarity, else a mention of them."""
-        wanted, found = normal(constraint.text), normal(text)
+        told = text if isinstance(text, Text) else Text(text)
+        wanted, found = normal(constraint.text), told.normal
         if wanted and (places := list(_places(wanted, found))):
             negated = all(negative(_lead(found, at)) for at in places)
             return Match("negated", "exact", SAID_AGAINST) if negated else Match("held", "exact", 1.0)
-        return _reworded(wanted, _terms(constraint, wanted), found[:MAX_TEXT], text[:MAX_TEXT])
+        return _reworded(wanted, _terms(constraint, wanted), told)
 
 
 def normal(text: str) -> str:
     """A text without markup, case and differences of spacing; what two spellings of the same words have in common."""
     return " ".join(text.translate(_MARKUP).casefold().split())
-
-
-def sentences(text: str) -> list[str]:
-    """The sentences and lines of a text, of its first 2^18 characters."""
-    return _SENTENCE.split(text[:MAX_TEXT])
 
 
 def vocabulary(table: str) -> Mapping[str, Sequence[str]]:
@@ -127,20 +149,18 @@ def _lead(found: str, at: int) -> str:
     return re.split(r"[.!?;:]\s", found[max(0, at - MAX_LEAD) : at])[-1]
 
 
-def _reworded(wanted: str, terms: frozenset[str], found: str, raw: str) -> Match:
-    if not wanted or not found:
+def _reworded(wanted: str, terms: frozenset[str], told: Text) -> Match:
+    if not wanted or not told.sentences:
         return Match("lost", "none", 1.0)
     against = negative(wanted)
-    said = [normal(sentence) for sentence in sentences(raw)]
-    bare = _affirmed(wanted)
-    scored = [(fuzz.token_sort_ratio(bare, _affirmed(s)) / 100, s) for s in said if s]
-    score, closest = max(scored, default=(0.0, ""))
-    if score >= UNCERTAIN_AT:
-        if negative(closest) != against:
+    best = process.extractOne(_in_order(wanted), told.sorted_sentences, scorer=fuzz.ratio)
+    score = round(best[1] / 100, 4) if best else 0.0
+    if best is not None and score >= UNCERTAIN_AT:
+        if negative(told.sentences[best[2]]) != against:
             return Match("negated" if score >= HELD_AT else "uncertain", "wording", round(score, 2))
         return Match("held" if score >= HELD_AT else "uncertain", "wording", round(score, 2))
-    about = [s for s in said if terms and terms <= _words(s)]
-    if any(negative(s) == against for s in about):
+    about = [told.sentences[at] for at, words in enumerate(told.words) if terms and terms <= words]
+    if any(negative(sentence) == against for sentence in about):
         return Match("uncertain", "sense", SAME_SENSE)
     return Match("uncertain", "mention", MENTIONED) if about else Match("lost", "none", round(1 - score, 2))
 
@@ -154,18 +174,15 @@ def _terms(constraint: Constraint, wanted: str) -> frozenset[str]:
     return named or frozenset(sorted((word.rstrip("/") for word in words), key=len)[-1:])
 
 
-def _words(sentence: str) -> frozenset[str]:
-    return frozenset(word.rstrip("/") for word in _WORD.findall(sentence))
-
-
 def negative(sentence: str) -> bool:
     """An odd number of negating words."""
     return sum(word in _NEGATIONS for word in re.findall(r"[\w'-]+", sentence)) % 2 == 1
 
 
-def _affirmed(sentence: str) -> str:
-    """A sentence without its negating words and the auxiliary `do`, so that only the sense of two can differ."""
-    return " ".join(word for word in re.findall(r"[\w'./-]+", sentence) if word not in _NEGATIONS and word != "do")
+def _in_order(sentence: str) -> str:
+    """The words of a sentence in their alphabet, without negating words and the auxiliary `do`, so that neither its
+    order nor its sense makes it another one."""
+    return " ".join(sorted(word for word in _SAID.findall(sentence) if word not in _NEGATIONS and word != "do"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,18 +200,18 @@ class Recall:
 
 def recall(constraints: Sequence[Constraint], texts: Iterable[str], validator: Validator) -> Recall:
     """How each constraint stands in a context of several texts: the best match among them."""
-    looked = [text for text in texts if text]
+    looked = [Text(text) for text in texts if text]
     found = {c.id: max((validator.match(c, text) for text in looked), key=rank, default=_NOWHERE) for c in constraints}
     return Recall(found, f"{validator.name}@{validator.version}")
 
 
 _NOWHERE = Match("lost", "none", 1.0)
-_ORDER = ("lost", "negated", "uncertain", "held")
+VERDICTS = ("lost", "negated", "uncertain", "held")
 
 
 def rank(match: Match) -> tuple[int, float]:
     """How good a match is, to be compared with others."""
-    return _ORDER.index(match.verdict), match.confidence
+    return VERDICTS.index(match.verdict), match.confidence
 
 
 def judge(constraints: Sequence[Constraint], found: Recall) -> Finding:

@@ -55,7 +55,8 @@ class ToolResult:
 @dataclass(frozen=True, slots=True)
 class Step:
     """One message or item. `role` is user, assistant, system, developer or tool; an item of the Responses API that has
-    no role has that of whoever makes it. `compaction` says that the provider itself put a summary here."""
+    no role has that of whoever makes it. `compaction` says that the provider itself put a summary here, `id` is the
+    provider's for it."""
 
     role: str | None
     texts: tuple[str, ...] = ()
@@ -63,6 +64,7 @@ class Step:
     results: tuple[ToolResult, ...] = ()
     reasoning: bool = False
     compaction: bool = False
+    id: str | None = None
 
     @property
     def text(self) -> str:
@@ -126,11 +128,15 @@ def _result(block: Json) -> ToolResult:
     return ToolResult(named, tuple(_texts(content)), block.get("is_error") is True)
 
 
+def _summary(item: Json) -> Step:
+    return Step("user", tuple(_texts(item)), compaction=True, id=_text(item.get("id")))
+
+
 _ITEMS: Mapping[str, Callable[[Json], Step]] = {
     **dict.fromkeys(_CALL_TYPES, lambda item: Step("assistant", calls=(_call(item),))),
     **dict.fromkeys(_RESULT_TYPES, lambda item: Step("tool", results=(_result(item),))),
     **dict.fromkeys(_REASONING_TYPES, lambda item: Step("assistant", reasoning=True)),
-    **dict.fromkeys(_COMPACTION_TYPES, lambda item: Step("user", tuple(_texts(item)), compaction=True)),
+    **dict.fromkeys(_COMPACTION_TYPES, _summary),
 }
 
 

@@ -5,15 +5,18 @@ A summary that nobody can read is `not_verifiable`, never good. Where nothing wa
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from otel_context_ledger.correctness.compaction import manifest as m
-from otel_context_ledger.correctness.constraints import Match, Validator, rank
+from otel_context_ledger.correctness.constraints import MAX_TEXT, Match, Text, Validator, rank
 
 PASS, UNCERTAIN, FAIL, NOT_VERIFIABLE = "pass", "uncertain", "fail", "not_verifiable"
 _LOST = ("lost", "negated")
 NOWHERE = Match("lost", "none", 1.0)
+# It may stand in what was not looked through.
+UNSEEN = Match("uncertain", "unseen", 0.0)
+MAX_LOOKED = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,36 +85,48 @@ class Audit:
 
 def check(declared: m.Manifest, summary: str | None, validator: Validator) -> Audit:
     """The audit of a summary alone; `None` is one that cannot be read."""
-    text = summary or ""
+    text = Text(summary or "")
     found = tuple(_stand(item, text, validator) for item in declared.asked)
     wrong = tuple(_mismatches(declared, text, validator))
     name = f"{validator.name}@{validator.version}"
     return Audit(name, found, wrong, summary is not None, summary is not None and not text.strip())
 
 
-def elsewhere(audit: Audit, via: str, texts: Iterable[str], validator: Validator) -> Audit:
-    """The audit with what is not held in the summary looked for in other texts of the next call."""
+def elsewhere(audit: Audit, via: str, texts: Sequence[str], validator: Validator) -> Audit:
+    """The audit with what is not held in the summary looked for in other texts of the next call, the last ones first
+    and of all of them at most 2^20 characters. What may stand in the rest is uncertain, not lost."""
     missing = [s for s in audit.standings if s.match.verdict != "held"]
-    looked = [text for text in texts if text] if missing else []
-    if not looked:
+    if not missing:
         return audit
-    better = {s.item.id: _better(s, via, looked, validator) for s in missing}
+    looked = list(_within(texts, MAX_LOOKED))
+    # One text, each part of it a sentence of its own: a history has thousands.
+    whole = Text(".\n".join(looked))
+    floor = UNSEEN if len(looked) < sum(map(bool, texts)) or len(whole) > MAX_TEXT else NOWHERE
+    better = {s.item.id: _better(s, via, whole, floor, validator) for s in missing}
     return replace(audit, standings=tuple(better.get(s.item.id, s) for s in audit.standings))
 
 
-def _stand(item: m.Item, text: str, validator: Validator) -> Standing:
+def _within(texts: Sequence[str], most: int) -> Iterator[str]:
+    for text in filter(None, reversed(texts)):
+        most -= len(text)
+        if most < 0:
+            return
+        yield text
+
+
+def _stand(item: m.Item, text: Text, validator: Validator) -> Standing:
     found = m.match(item, text, validator) if text.strip() else NOWHERE
     return Standing(item, found, None if found.verdict == "lost" else "summary")
 
 
-def _better(standing: Standing, via: str, texts: Iterable[str], validator: Validator) -> Standing:
-    best = max((validator.match(standing.item.constraint, text) for text in texts), key=rank)
-    return (
-        Standing(standing.item, best, via) if rank(best) > rank(standing.match) and best.verdict != "lost" else standing
-    )
+def _better(standing: Standing, via: str, text: Text, floor: Match, validator: Validator) -> Standing:
+    found = validator.match(standing.item.constraint, text) if text else NOWHERE
+    best = max(found, floor, key=rank)
+    better = best.verdict != "lost" and rank(best) > rank(standing.match)
+    return Standing(standing.item, best, via) if better else standing
 
 
-def _mismatches(declared: m.Manifest, text: str, validator: Validator) -> Iterable[Mismatch]:
+def _mismatches(declared: m.Manifest, text: Text, validator: Validator) -> Iterable[Mismatch]:
     """Work that was done and is told as open, or open and told as done with nothing to show for it."""
     for item in declared.items if text.strip() else ():
         told = m.status(item, text, validator) if item.status is not None else None

@@ -222,14 +222,28 @@ def _rewritten(course: Course, told: h.Opened, rewrite: h.Rewrite, trigger: str 
         event = _completed(course, waiting.event, rewrite, rules)
         pending = tuple(replace(p, event=event, seen=True) if p is waiting else p for p in course.pending)
         return replace(course, pending=pending), (event,)
-    first = course.trying.id if course.trying and not micro else f"c-{told.id}"
-    begun = h.Begun(told.at, rewrite.id or first, rewrite.kind, trigger, None, rewrite.source_range)
-    event = _started(replace(course, begun=()), begun, rules)
-    event = event if micro else _tried(course, event)
-    course, dropped = (course, ()) if micro else _dropped(course, rules, begun.id)
+    course, dropped, event = _unwaited(course, told, rewrite, trigger, rules)
     event = replace(event, ended=told.at, outcome=DONE, reason=None)
     event = _audited(course, event, rewrite.summary if rewrite.readable else None, rules)
     return replace(course, pending=(*course.pending, Pending(event, True))[-MAX_OPEN:]), (*dropped, event)
+
+
+def _unwaited(
+    course: Course, told: h.Opened, rewrite: h.Rewrite, trigger: str | None, rules: Rules
+) -> tuple[Course, tuple[Compaction, ...], Compaction]:
+    """The compaction of a history of which no end was told: one that the program began, or one that nobody told."""
+    micro = rewrite.kind == "micro"
+    begun = next((event for event in course.begun if event.whole != micro), None)
+    tried, course = course, replace(course, begun=tuple(event for event in course.begun if event is not begun))
+    if begun is None:
+        first = course.trying.id if course.trying and not micro else f"c-{told.id}"
+        known = h.Begun(told.at, rewrite.id or first, rewrite.kind, trigger, None, rewrite.source_range)
+        begun = _started(replace(course, begun=()), known, rules)
+    if micro:
+        return course, (), begun
+    course, dropped = _dropped(course, rules, begun.id)
+    event = _tried(tried, begun)
+    return course, dropped, replace(event, source_range=event.source_range or rewrite.source_range)
 
 
 def _completed(course: Course, event: Compaction, rewrite: h.Rewrite, rules: Rules) -> Compaction:

@@ -9,21 +9,16 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from otel_context_ledger.correctness.constraints import (
-    Constraint,
-    Match,
-    Validator,
-    normal,
-    sentences,
-    vocabulary,
-)
+from otel_context_ledger.correctness.constraints import Constraint, Match, Text, Validator, normal, vocabulary
 
 KINDS = ("rule", "goal", "todo")
 ACTIVE, DONE = "active", "done"
 MAX_ITEMS = 256
 # Ids shorter than this, or without a letter, stand in any text.
 SHORT_ID = 2
-_PROGRESS = vocabulary("progress")
+_PROGRESS = {state: "|".join(map(re.escape, words)) for state, words in vocabulary("progress").items()}
+_ACTIVE, _DONE = (re.compile(rf"(?<!\w)(?:{_PROGRESS[state]})(?!\w)") for state in (ACTIVE, DONE))
+_DENIED = re.compile(rf"(?:\bnot|n't|\bnever)\s(?:\S+\s){{0,2}}(?:{_PROGRESS[DONE]})(?!\w)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,42 +77,36 @@ def _updated(known: Item | None, item: Item) -> Item:
     return Item(constraint, item.status or known.status, item.evidence or known.evidence)
 
 
-def match(item: Item, text: str, validator: Validator) -> Match:
+def match(item: Item, text: Text, validator: Validator) -> Match:
     """How an item stands in a text. Work may be named by its id alone, because its text is often left out."""
     found = validator.match(item.constraint, text)
-    named = item.work and found.verdict != "held" and any(_names(item, normal(said)) for said in sentences(text))
+    named = item.work and found.verdict != "held" and any(_names(item, said) for said in text.sentences)
     return replace(found, verdict="held", matcher="id", confidence=1.0) if named else found
 
 
-def status(item: Item, text: str, validator: Validator) -> str | None:
+def status(item: Item, text: Text, validator: Validator) -> str | None:
     """How far a text says that a piece of work is: active, done, or `None` where it says nothing or both."""
-    about = [said for said in sentences(text) if _is_about(item, said, validator)]
-    said = {state for sentence in about if (state := _state(normal(sentence))) is not None}
+    telling = ((state, sentence) for sentence in text.sentences if (state := _state(sentence)) is not None)
+    said = {state for state, sentence in telling if _is_about(item, sentence, validator)}
     return said.pop() if len(said) == 1 else None
 
 
-def _is_about(item: Item, sentence: str, validator: Validator) -> bool:
-    spoken = normal(sentence)
+def _is_about(item: Item, spoken: str, validator: Validator) -> bool:
     if _names(item, spoken) or normal(item.constraint.text) in spoken:
         return True
-    found = validator.match(item.constraint, sentence)
+    found = validator.match(item.constraint, spoken)
     return found.verdict == "held" or (found.verdict == "uncertain" and found.matcher == "wording")
 
 
 def _names(item: Item, spoken: str) -> bool:
     name = normal(item.id)
-    if len(name) < SHORT_ID or not re.search(r"[^\W\d_]", name):
+    if len(name) < SHORT_ID or not re.search(r"[^\W\d_]", name) or name not in spoken:
         return False
-    return _stands(name, spoken)
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", spoken) is not None
 
 
 def _state(spoken: str) -> str | None:
-    active = any(_stands(word, spoken) for word in _PROGRESS[ACTIVE])
-    told = [word for word in _PROGRESS[DONE] if _stands(word, spoken)]
-    if any(re.search(rf"(?:\bnot|n't|\bnever)\s(?:\S+\s){{0,2}}{re.escape(word)}", spoken) for word in told):
+    active, done = _ACTIVE.search(spoken) is not None, _DONE.search(spoken) is not None
+    if done and _DENIED.search(spoken):
         return ACTIVE
-    return None if active == bool(told) else ACTIVE if active else DONE
-
-
-def _stands(word: str, spoken: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", spoken) is not None
+    return None if active == done else ACTIVE if active else DONE

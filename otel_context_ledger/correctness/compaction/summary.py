@@ -8,20 +8,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from otel_context_ledger.correctness.compaction.happenings import Rewrite
 from otel_context_ledger.correctness.history import Step
 
 # A history of which at most this many messages stay at one end was compacted as a whole: clients keep the last few.
 KEPT_OF_WHOLE = 4
+COMPACTED, PRUNED = "history_compacted", "history_rewritten(pruned)"
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
     """A summary in a history: the index of its message, its text (`None`: it cannot be read), whether the provider
-    made it."""
+    made it, and the provider's id for it."""
 
     index: int
     text: str | None
     provider: bool = False
+    id: str | None = None
 
 
 def find(steps: Sequence[Step], openings: tuple[str, ...]) -> Summary | None:
@@ -29,21 +32,46 @@ def find(steps: Sequence[Step], openings: tuple[str, ...]) -> Summary | None:
     for index in range(len(steps) - 1, -1, -1):
         step = steps[index]
         if step.compaction:
-            return Summary(index, step.text or None, True)
+            return Summary(index, step.text or None, True, step.id)
         if step.role == "user" and openings and (text := step.text.lstrip()).startswith(openings):
             return Summary(index, text)
     return None
 
 
-def extent(length: int, kept_before: int, kept_after: int) -> str:
-    """What was compacted of `length` messages, of which so many stay unchanged before and after: full, partial_from
-    (everything from a message on) or partial_up_to."""
-    if length and kept_before > max(KEPT_OF_WHOLE, kept_after):
-        return "partial_from"
-    return "partial_up_to" if length and kept_after > KEPT_OF_WHOLE else "full"
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much of a history of `length` messages, the first of them at index `offset` of what was sent, stands
+    unchanged in the one that follows: so many before and after what was replaced."""
+
+    length: int
+    before: int = 0
+    after: int = 0
+    offset: int = 0
+
+    @property
+    def kind(self) -> str:
+        """full, partial_from (everything from a message on) or partial_up_to."""
+        if self.length and self.before > max(KEPT_OF_WHOLE, self.after):
+            return "partial_from"
+        return "partial_up_to" if self.length and self.after > KEPT_OF_WHOLE else "full"
+
+    @property
+    def replaced(self) -> str | None:
+        """First and last index of the messages that were replaced."""
+        first, last = self.offset + self.before, self.offset + self.length - self.after - 1
+        return f"{first}-{last}" if last >= first else None
 
 
-def replaced(offset: int, length: int, kept_before: int, kept_after: int) -> str | None:
-    """First and last index of the messages that were replaced, in the list that was sent before."""
-    first, last = offset + kept_before, offset + length - kept_after - 1
-    return f"{first}-{last}" if last >= first else None
+def seen(new: Sequence[Step], extent: Extent, openings: tuple[str, ...], cause: str | None) -> Rewrite | None:
+    """What a history shows of a compaction. `new` are the messages that the one before did not have, `cause` is why
+    nothing else was reused: history_compacted, history_rewritten(pruned), or any other. A text that opens like a
+    summary is one only where messages gave way to it."""
+    found = find(new, openings)
+    if found is not None and found.provider:
+        return Rewrite("provider", extent.replaced, found.text, found.text is not None, found.id)
+    if cause == PRUNED:
+        return Rewrite("micro", extent.replaced)
+    if extent.replaced is None or (found is None and cause != COMPACTED):
+        return None
+    text = found.text if found is not None else next((step.text for step in new if step.role == "user"), None)
+    return Rewrite(extent.kind, extent.replaced, text, text is not None)

@@ -1,0 +1,67 @@
+"""What a program tells of its compactions and constraints, until the ledger takes it at its next call.
+
+Nobody waits here and nothing is looked at: telling costs the program an append to a bounded queue. What is told while
+no ledger runs is dropped, except for declarations, which may come before it starts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from otel_context_ledger.correctness.compaction.happenings import Declared, Happening
+
+MAX_WAITING = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A happening with the session and task around it; without a session it is about whichever the ledger knows here.
+    A declaration without one is about all of them."""
+
+    session: str | None
+    task: str | None
+    happening: Happening
+
+
+class Mailbox:
+    """Letters in the order they came. `lost` counts those for which there was no room."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Letter] = deque(maxlen=MAX_WAITING)
+        self._open = False
+        self.lost = 0
+
+    def open(self) -> None:
+        """A ledger runs from now on."""
+        self._open = True
+
+    def close(self) -> None:
+        """It runs no longer."""
+        self._open = False
+
+    def put(self, letter: Letter) -> None:
+        """Leaves a letter; of too many the oldest is lost."""
+        if self._open or isinstance(letter.happening, Declared):
+            self.lost += len(self._waiting) == MAX_WAITING
+            self._waiting.append(letter)
+
+    def take(self) -> tuple[Letter, ...]:
+        """All letters that wait. Cheap where there are none."""
+        found: list[Letter] = []
+        with contextlib.suppress(IndexError):  # another thread may take the last one
+            while self._waiting:
+                found.append(self._waiting.popleft())
+        return tuple(found)
+
+    def renew(self) -> None:
+        """A forked child knows what was declared; the rest is its parent's to tell."""
+        kept = [letter for letter in self._waiting if isinstance(letter.happening, Declared)]
+        self._waiting = deque(kept, maxlen=MAX_WAITING)
+
+
+mailbox = Mailbox()
+# The session of the last call in this context, as far as the program named none.
+latest: ContextVar[str | None] = ContextVar("context_ledger_latest_session", default=None)
