@@ -153,7 +153,8 @@ OPENINGS = ("Another language model started to solve this problem",)
 SEEN = {
     "a known opening": ((USER, SUMMARY), Extent(40), None, Rewrite("full", "0-39", SUMMARY.text)),
     "a summary of nobody's form": ((USER,), Extent(40), COMPACTED, Rewrite("full", "0-39", "fix it")),
-    "contents that were cut": ((USER,), Extent(40, 3, 30), PRUNED, Rewrite("micro", "3-9")),
+    "contents that were cut": ((USER,) * 7, Extent(40, 3, 30), PRUNED, Rewrite("micro", "3-9")),
+    "messages that are gone, in nobody's form": ((USER,), Extent(40, 3, 30), PRUNED, None),
     "the provider's item": (
         (Step("user", compaction=True, id="cmp_1"),),
         Extent(40, 40),

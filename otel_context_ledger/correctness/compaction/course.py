@@ -23,7 +23,8 @@ class Thresholds:
     """When something is odd; a user may set each. `loop` compactions with fewer than `loop_calls` calls between them
     are a loop; `early` is the share of the configured trigger below which an automatic one comes early; `ineffective`
     the share that one must free; `diverges` by how many times two counts of one prompt may differ; `in_turn` how many
-    belong to one turn; `reused` the share of an unchanged header that must be read from the cache."""
+    belong to one turn; `reused` the share of an unchanged header of `stable` tokens or more that must be read from the
+    cache."""
 
     loop: int = 3
     loop_calls: int = 2
@@ -32,6 +33,7 @@ class Thresholds:
     diverges: float = 1.5
     in_turn: int = 3
     reused: float = 0.5
+    stable: int = 1024
 
 
 def _hashed(text: str) -> str:

@@ -187,9 +187,10 @@ def _vain(course: Course, tried: Compaction, rules: Rules) -> Told:
     if tried.outcome == DONE or tried.attempts < limits.loop or tried.has("compaction_loop"):
         return course, ()
     streak = replace(course.streak, count=max(tried.attempts, course.streak.count))
-    odd = noted(tried.symptoms, symptoms.looping(tried, streak, limits))
-    tried = replace(tried, symptoms=odd)
-    return replace(course, trying=tried, streak=replace(course.streak, told=tried.has("compaction_loop"))), (tried,)
+    tried = replace(tried, symptoms=noted(tried.symptoms, symptoms.looping(tried, streak, limits)))
+    if not tried.has("compaction_loop"):  # it was told already in this row
+        return course, ()
+    return replace(course, trying=tried, streak=replace(course.streak, told=True)), (tried,)
 
 
 def _opened(course: Course, told: h.Opened, rules: Rules) -> Told:

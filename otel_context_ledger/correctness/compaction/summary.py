@@ -56,6 +56,11 @@ class Extent:
         return "partial_up_to" if self.length and self.after > KEPT_OF_WHOLE else "full"
 
     @property
+    def gone(self) -> int:
+        """Messages that were replaced."""
+        return self.length - self.before - self.after
+
+    @property
     def replaced(self) -> str | None:
         """First and last index of the messages that were replaced."""
         first, last = self.offset + self.before, self.offset + self.length - self.after - 1
@@ -65,11 +70,11 @@ class Extent:
 def seen(new: Sequence[Step], extent: Extent, openings: tuple[str, ...], cause: str | None) -> Rewrite | None:
     """What a history shows of a compaction. `new` are the messages that the one before did not have, `cause` is why
     nothing else was reused: history_compacted, history_rewritten(pruned), or any other. A text that opens like a
-    summary is one only where messages gave way to it."""
+    summary is one only where messages gave way to it; where messages are gone, contents were not only cut."""
     found = find(new, openings)
     if found is not None and found.provider:
         return Rewrite("provider", extent.replaced, found.text, found.text is not None, found.id)
-    if cause == PRUNED:
+    if cause == PRUNED and len(new) >= extent.gone:
         return Rewrite("micro", extent.replaced)
     if extent.replaced is None or (found is None and cause != COMPACTED):
         return None

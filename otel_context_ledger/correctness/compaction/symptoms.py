@@ -67,9 +67,9 @@ def diagnosis(event: Compaction, streak: Streak, limits: Thresholds) -> str:
 
 def unreused(event: Compaction, called: Called | None, limits: Thresholds) -> Iterator[Symptom]:
     """Tools and system stayed as they were, byte for byte, and were not read from the cache."""
-    if called is None or not called.header_same or not called.header or called.cached is None:
+    if called is None or not called.header_same or called.header is None or called.cached is None:
         return
-    if event.outcome == DONE and called.cached < called.header * limits.reused:
+    if event.outcome == DONE and called.header >= limits.stable and called.cached < called.header * limits.reused:
         told = (f"stable_tokens={called.header}", f"cached={called.cached}", *_freed(event))
         yield Symptom("stable_prefix_not_reused", HIGH, told)
 

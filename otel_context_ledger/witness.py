@@ -1,0 +1,86 @@
+"""What a call shows of its session's compactions: from the links of the reuse wing to the happenings of the other.
+
+Pure, and stateless: the courses themselves, and what is told of them, are the ledger's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from otel_context_ledger import model as m
+from otel_context_ledger.correctness import history, state
+from otel_context_ledger.correctness.compaction import failures
+from otel_context_ledger.correctness.compaction import happenings as h
+from otel_context_ledger.correctness.compaction.summary import Extent, seen
+from otel_context_ledger.reuse import differences
+from otel_context_ledger.reuse.lineage import Link
+from otel_context_ledger.reuse.segments import Outline
+
+_GROWS = ("extends", "repeats", "continues")
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A call as it was opened: where it came from, what it holds, the openings of summaries that are known, and the
+    window of its model in tokens."""
+
+    around: m.Surroundings
+    link: Link
+    outline: Outline
+    request: m.Request
+    openings: tuple[str, ...] = ()
+    window: int | None = None
+
+    def opened(self, waiting: bool) -> h.Opened:
+        """What a call of the agent shows before it is made. `waiting`: its session's course waits for a compaction to
+        be seen, so that the texts of the call are wanted."""
+        rewrite, wanted = self._rewrite(), waiting
+        wanted = wanted or rewrite is not None
+        steps = history.steps(self.outline.messages) if wanted else ()
+        whole = self.request.previous_response is None and self.request.conversation is None
+        return h.Opened(
+            self.around.now, self.around.entry_id, None if self.link.head is None else self.link.relation in _GROWS,
+            rewrite, history.system_texts(self.request.system) if wanted else (),
+            tuple(step.text for step in steps), state.fold(state.State(), steps).orphans if whole else (), self.window,
+        )  # fmt: skip
+
+    def called(
+        self, response: m.Response, now: float, identity: str | None = None, turn_ended: bool = False
+    ) -> h.Called:
+        """What it shows when it came to an answer. The share of tools and system in its tokens goes by bytes."""
+        head, usage = self.link.head, response.usage
+        size = self.outline.size()
+        header = round(usage.input * self.outline.size(0) / size) if usage.input is not None and size else None
+        same = None if head is None else head.outline.root == self.outline.root
+        return h.Called(now, usage.input, usage.cache_read, identity, header, same, None, turn_ended)
+
+    def failed(self, now: float, error: str, kind: str | None) -> h.Called:
+        """What it shows when it came to none: `error` is the text of the error, `kind` its type."""
+        failure = failures.read(error)
+        return h.Called(now, reason=failure.reason if failure else kind or "failed")
+
+    def summarised(self, response: m.Response, now: float, cost: float | None = None) -> h.Summarised:
+        """What a summarising call shows that came to an answer: an answer without a token is an empty summary."""
+        usage = response.usage
+        outcome = "empty" if usage.output == 0 else "done"
+        return h.Summarised(now, self.around.entry_id, outcome, None, usage.input, usage.output, cost)
+
+    def refused(self, now: float, error: str, kind: str | None) -> h.Summarised:
+        """What a summarising call shows that came to none."""
+        failure = failures.read(error)
+        return h.Summarised(now, self.around.entry_id, "failed", kind, failure=failure)
+
+    def _rewrite(self) -> h.Rewrite | None:
+        """What became of the history since the comparable call; the first call of a session shows nothing."""
+        link, head, outline = self.link, self.link.head, self.outline
+        if head is None:
+            return None
+        end = link.tail_at if link.tail else len(outline.messages)
+        new = history.steps(outline.messages[link.shared : end])
+        extent = Extent(len(head.outline.messages), link.shared, link.tail, head.outline.offset)
+        return seen(new, extent, self.openings, self._cause())
+
+    def _cause(self) -> str | None:
+        head = self.link.head
+        cause = differences.history(self.link, head, self.outline, self.openings) if head else None
+        return None if cause is None else cause.name + (f"({','.join(cause.detail)})" if cause.detail else "")

@@ -1,0 +1,151 @@
+"""What calls alone show of a compaction, from the request bodies of known clients to the audited event."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from otel_context_ledger import model as m
+from otel_context_ledger.correctness.compaction.course import Course, Rules
+from otel_context_ledger.correctness.compaction.event import Compaction
+from otel_context_ledger.correctness.compaction.fold import fold
+from otel_context_ledger.correctness.compaction.manifest import Item, Manifest
+from otel_context_ledger.correctness.constraints import Constraint
+from otel_context_ledger.ledger import Ledger
+from otel_context_ledger.witness import Witness
+from tests.vectors import LORE, find
+
+RULE = "Never edit files under migrations/"
+RULES = Rules(declared=Manifest((Item(Constraint("C1", RULE)),)))
+TOOLS = [{"type": "function", "function": {"name": "read", "parameters": {"type": "object"}}}]
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def answer(text: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": text}
+
+
+def result(text: str) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": "t1", "content": text}
+
+
+CALL = {"role": "assistant", "content": "", "tool_calls": [{"id": "t1", "function": {"name": "read"}}]}
+HISTORY = [message for n in range(8) for message in (user(f"step {n}"), answer(f"done {n} " + "word " * 40))]
+
+
+class Agent:
+    """An agent whose calls are seen by a ledger, with the course of its session."""
+
+    def __init__(self, system: str = "You are an agent.") -> None:
+        self.ledger, self.surface, self.system = Ledger(LORE, "test"), find("kimi_open_platform"), system
+        self.course, self.told, self.clock = Course(), list[Compaction](), 0.0
+
+    def call(self, messages: Sequence[Any], tokens: int = 9000, output: int = 5) -> Agent:
+        """One call, from request to answer."""
+        self.clock += 2.0
+        body = {"model": "kimi-k3", "prompt_cache_key": "s", "tools": TOOLS}
+        body["messages"] = [{"role": "system", "content": self.system}, *messages]
+        request = self.surface.read_request(body)
+        around = m.Surroundings(f"e{self.clock:.0f}", self.clock)
+        draft = self.ledger.open(self.surface, "host", request, around)
+        seen = Witness(around, draft.link, draft.outline, request, LORE.forms.summary_openings)
+        usage = {"prompt_tokens": tokens, "completion_tokens": output, "cached_tokens": 0}
+        response = self.surface.read_response({"id": "r", "model": "kimi-k3", "choices": [], "usage": usage})
+        happened = [seen.opened(self.course.waiting), seen.called(response, self.clock + 1.0, None, False)]
+        if draft.kind == "compaction":
+            happened = [seen.summarised(response, self.clock + 1.0)]
+        self.ledger.close(draft, response, m.Ending(), m.Timing(1.0), self.clock + 1.0)
+        for happening in happened:
+            self.course, more = fold(self.course, happening, RULES)
+            self.told += [event for event in more if event.settled]
+        return self
+
+
+KIMI_CLI = {
+    "role": "user",
+    "content": [
+        {"type": "text", "text": "<system>Previous context has been compacted. Here is the output:</system>"},
+        {"type": "text", "text": f"Goal: billing. {RULE}."},
+    ],
+}
+KIMI_CODE = user(f"The conversation so far has been compacted to free up context. Goal: billing. {RULE}.")
+CLAUDE_CODE = user(f"This session is being continued from a previous conversation. Goal: billing. {RULE}.")
+CODEX = user(f"Another language model started to solve this problem. Goal: billing. {RULE}.")
+AFTER = {
+    "kimi-cli": ([KIMI_CLI, *HISTORY[-2:], user("go on")], "1-14"),
+    "kimi-code": ([user("step 0\nstep 1"), KIMI_CODE, user("<system-reminder>date</system-reminder>")], "1-17"),
+    "Claude Code": ([CLAUDE_CODE, user("go on")], "1-16"),
+    "Codex": ([user("step 7"), user("rules"), CODEX], "1-17"),
+}
+
+
+@pytest.mark.parametrize(("after", "replaced"), AFTER.values(), ids=AFTER.keys())
+def test_a_known_client_compacts(after: list[Any], replaced: str) -> None:
+    """A summary with a known opening is a compaction of all that did not stay, audited, and is told once."""
+    agent = Agent().call(HISTORY).call([*HISTORY, user("go on")], 9500).call(after, 1200).call([*after, user("more")])
+    assert [
+        (e.kind, e.outcome, e.trigger, e.before.tokens, e.after.tokens, e.source_range, e.audit and e.audit.result)
+        for e in agent.told
+    ] == [("full", "done", None, 9500, 1200, replaced, "pass")]
+
+
+def test_summarising_calls_belong_to_it() -> None:
+    """What kimi-cli asks for a summary with is no call of the agent's; it is counted as an attempt."""
+    agent = Agent().call(HISTORY)
+    agent.system = "You are a helpful assistant that compacts conversation context."
+    agent.call([user("the whole history")])
+    agent.system = "You are an agent."
+    agent.call(AFTER["kimi-cli"][0])
+    assert [(event.id, event.attempts) for event in agent.told] == [("c-e4", 1)]
+
+
+def test_an_empty_summary_that_is_not_used() -> None:
+    """A summarising call without an answer, after which the agent goes on as before, is empty and no success."""
+    agent = Agent().call(HISTORY)
+    agent.system = "You are a helpful assistant that compacts conversation context."
+    agent.call([user("the whole history")], output=0)
+    agent.system = "You are an agent."
+    agent.call([*HISTORY, user("go on")])
+    assert [(event.outcome, event.reason) for event in agent.told] == [("empty", "empty_summary")]
+
+
+def test_a_rule_that_the_system_brings_back() -> None:
+    """What the summary lost and the system says is held by the policy."""
+    summary = user("This session is being continued from a previous conversation. Goal: billing.")
+    (event,) = Agent(f"You are an agent. {RULE}.").call(HISTORY).call([summary, user("go on")]).told
+    assert event.audit is not None
+    assert [(s.match.verdict, s.via) for s in event.audit.standings] == [("held", "policy")]
+
+
+def test_results_that_were_cut() -> None:
+    """Long results made short in their places are a micro compaction, without a summary."""
+    long, short = [*HISTORY, CALL, result("word " * 2000)], [*HISTORY, CALL, result("word [cut]")]
+    (event,) = Agent().call([*long, user("go on")]).call([*short, user("go on"), answer("ok"), user("more")]).told
+    assert (event.kind, event.source_range, event.summary_hash, event.audit) == ("micro", "18-18", None, None)
+
+
+def test_a_result_whose_call_was_cut_off() -> None:
+    """CP24: the history that is left holds a result without its call."""
+    before, after = [*HISTORY, CALL, result("text")], [CLAUDE_CODE, result("text"), user("go on")]
+    (event,) = Agent().call(before).call(after, 1200).told
+    assert [(s.name, s.evidence) for s in event.symptoms] == [("broken_tool_pair", ("result_without_call=t1",))]
+
+
+@pytest.mark.parametrize(
+    "after",
+    [[*HISTORY, CODEX], HISTORY[:4], [*HISTORY[:6], user("another question")]],
+    ids=["a user who writes like a summary", "the end taken back", "an edited message"],
+)
+def test_what_is_no_compaction(after: list[Any]) -> None:
+    """A history that grew, was taken back or edited was not compacted, whatever it says."""
+    assert Agent().call(HISTORY).call(after).call([*after, answer("ok"), user("more")]).told == []
+
+
+def test_the_first_call_of_a_session_shows_nothing() -> None:
+    """A history that begins with a summary was compacted elsewhere: nobody knows what it replaced."""
+    assert Agent().call([CLAUDE_CODE, user("go on")]).call([CLAUDE_CODE, user("go on"), answer("ok")]).told == []
