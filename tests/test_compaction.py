@@ -84,6 +84,33 @@ def test_what_is_remembered_is_bounded() -> None:
     assert sum(event.outcome == "orphaned" for event in told) == 500 - MAX_OPEN
 
 
+def test_of_too_many_that_wait_the_oldest_is_told_as_it_is() -> None:
+    """Compactions of single contents that no call follows are bounded too, and none is forgotten untold."""
+    ended = [h.Ended(float(n), f"m{n}") for n in range(20)]
+    happened = [part for end in ended for part in (h.Begun(end.at, end.id, "micro"), end)]
+    course, told = fold_all(Course(), happened, RULES)
+    assert (len(course.pending), [event.id for event in told if event.settled]) == (
+        MAX_OPEN,
+        [f"m{n}" for n in range(20 - MAX_OPEN)],
+    )
+
+
+def test_another_agent_of_the_session_shows_nothing() -> None:
+    """A call that continues nothing, made while a compaction of its session waits, is a subagent's: the compaction goes
+    on waiting for its own agent."""
+    happened = [
+        h.Opened(1.0, "e1"),
+        h.Called(2.0, 90_000),
+        h.Ended(3.0, "c1", summary="never touch prod"),
+        h.Opened(4.0, "e2"),
+        h.Called(5.0, 500),
+        h.Opened(6.0, "e3", extends=False),
+        h.Called(7.0, 9_000),
+    ]
+    (event,) = (event for event in fold_all(Course(), happened, RULES)[1] if event.settled)
+    assert (event.before.tokens, event.after.tokens) == (90_000, 9_000)
+
+
 def test_the_words_are_those_of_the_registry() -> None:
     """Kinds, triggers and outcomes are spelled as in the registry."""
     assert (

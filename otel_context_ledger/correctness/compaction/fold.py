@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from otel_context_ledger.correctness.compaction import audit as audits
 from otel_context_ledger.correctness.compaction import happenings as h
 from otel_context_ledger.correctness.compaction import symptoms
-from otel_context_ledger.correctness.compaction.course import MAX_OPEN, Course, Last, Pending, Rules
+from otel_context_ledger.correctness.compaction.course import MAX_OPEN, Course, Last, Pending, Rules, Spend
 from otel_context_ledger.correctness.compaction.event import (
     DONE,
     EMPTY,
@@ -149,7 +149,16 @@ def _waiting(course: Course, event: Compaction, rules: Rules) -> Told:
     gone = [p.event for p in course.pending if p.event.whole and event.whole]
     kept = tuple(p for p in course.pending if p.event not in gone)
     course, told = settle_all(replace(course, pending=kept), gone, rules)
-    return replace(course, pending=(*course.pending, Pending(event))[-MAX_OPEN:]), (*told, event)
+    course, more = _queued(course, Pending(event), rules)
+    return course, (*told, *more)
+
+
+def _queued(course: Course, waiting: Pending, rules: Rules) -> Told:
+    """One more that waits; of too many the oldest is settled as it is."""
+    every = (*course.pending, waiting)
+    oldest = [p.event for p in every[:-MAX_OPEN]]
+    course, told = settle_all(replace(course, pending=every[-MAX_OPEN:]), oldest, rules)
+    return course, (*told, waiting.event)
 
 
 def _over(course: Course, event: Compaction, rules: Rules) -> Told:
@@ -226,7 +235,8 @@ def _rewritten(course: Course, told: h.Opened, rewrite: h.Rewrite, trigger: str 
     course, dropped, event = _unwaited(course, told, rewrite, trigger, rules)
     event = replace(event, ended=told.at, outcome=DONE, reason=None)
     event = _audited(course, event, rewrite.summary if rewrite.readable else None, rules)
-    return replace(course, pending=(*course.pending, Pending(event, True))[-MAX_OPEN:]), (*dropped, event)
+    course, more = _queued(course, Pending(event, True), rules)
+    return course, (*dropped, *more)
 
 
 def _unwaited(
@@ -254,12 +264,14 @@ def _completed(course: Course, event: Compaction, rewrite: h.Rewrite, rules: Rul
 
 
 def _watched(course: Course, told: h.Opened, rules: Rules) -> Told:
-    """What the call that was opened shows of the compactions that wait for it."""
+    """What the call that was opened shows of the compactions that wait for it. One that continues nothing, while others
+    of its session did, is another agent's."""
     shown, nothing, later = [], [], []
+    shows = told.extends is False or (told.extends is None and course.last.tokens is None)
     for waiting in course.pending:
-        if waiting.seen or told.extends is not True or waiting.event.kind == "provider":
+        if waiting.seen or shows or waiting.event.kind == "provider":
             shown.append(Pending(_shown(waiting.event, told, rules), True, waiting.waits))
-        elif waiting.event.summary_hash is None:
+        elif waiting.event.summary_hash is None and told.extends:
             nothing.append(replace(waiting.event, outcome=SKIPPED, reason="history_unchanged"))
         else:
             later.append(Pending(waiting.event, waiting.waits + 1 >= MAX_WAITS, waiting.waits + 1))
@@ -311,7 +323,7 @@ def _dropped(course: Course, rules: Rules, taken: str | None = None) -> Told:
     return _over(course, tried if vain else replace(tried, outcome=SKIPPED, reason="summary_unused"), rules)
 
 
-def _spent(course: Course, told: h.Called, rebuilds: bool) -> Any:
+def _spent(course: Course, told: h.Called, rebuilds: bool) -> Spend:
     spend, tokens = course.spend, told.tokens or 0
     anew = max(0, tokens - told.cached) if rebuilds and told.cached is not None else 0
     return replace(spend, rebuilt=spend.rebuilt + anew, task=spend.task + tokens - anew)
