@@ -42,6 +42,7 @@ class Witness:
             self.around.now, self.around.entry_id, None if self.link.head is None else self.link.relation in _GROWS,
             rewrite, history.system_texts(self.request.system) if wanted else (),
             tuple(step.text for step in steps), state.fold(state.State(), steps).orphans if whole else (), self.window,
+            self.link.head.tokens if self.link.head else None,
         )  # fmt: skip
 
     def called(

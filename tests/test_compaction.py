@@ -101,10 +101,12 @@ def test_another_agent_of_the_session_shows_nothing() -> None:
     happened = [
         h.Opened(1.0, "e1"),
         h.Called(2.0, 90_000),
-        h.Ended(3.0, "c1", summary="never touch prod"),
-        h.Opened(4.0, "e2"),
-        h.Called(5.0, 500),
-        h.Opened(6.0, "e3", extends=False),
+        h.Opened(3.0, "e2"),
+        h.Called(4.0, 500),
+        h.Ended(5.0, "c1", summary="never touch prod"),
+        h.Opened(5.5, "e3"),
+        h.Called(5.7, 600),
+        h.Opened(6.0, "e4", extends=False, before=90_000),
         h.Called(7.0, 9_000),
     ]
     (event,) = (event for event in fold_all(Course(), happened, RULES)[1] if event.settled)

@@ -270,13 +270,21 @@ def _watched(course: Course, told: h.Opened, rules: Rules) -> Told:
     shows = told.extends is False or (told.extends is None and course.last.tokens is None)
     for waiting in course.pending:
         if waiting.seen or shows or waiting.event.kind == "provider":
-            shown.append(Pending(_shown(waiting.event, told, rules), True, waiting.waits))
+            event = _measured(waiting.event, told) if len(course.pending) == 1 else waiting.event
+            shown.append(Pending(_shown(event, told, rules), True, waiting.waits))
         elif waiting.event.summary_hash is None and told.extends:
             nothing.append(replace(waiting.event, outcome=SKIPPED, reason="history_unchanged"))
         else:
             later.append(Pending(waiting.event, waiting.waits + 1 >= MAX_WAITS, waiting.waits + 1))
     course, told_of = settle_all(replace(course, pending=(*shown, *later)), nothing, rules)
     return course, told_of
+
+
+def _measured(event: Compaction, told: h.Opened) -> Compaction:
+    """With the prompt that was compacted, which need not be the session's last: agents may share a session."""
+    if told.before is None or told.extends is not False or event.has("double_compaction"):
+        return event
+    return replace(event, before=Measure(told.before, event.before.estimate))
 
 
 def _shown(event: Compaction, told: h.Opened, rules: Rules) -> Compaction:

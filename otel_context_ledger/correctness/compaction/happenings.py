@@ -81,7 +81,7 @@ class Rewrite:
 class Opened:
     """A call of the agent is about to be made. `extends` says that its history only grew (`None`: not known). `policy`
     and `kept` are the texts of its rules and of its other messages, wanted while `Course.waiting`; `broken` the ids of
-    results without their calls."""
+    results without their calls; `before` the prompt tokens of the call that it continues."""
 
     at: float
     id: str
@@ -91,6 +91,7 @@ class Opened:
     kept: tuple[str, ...] = ()
     broken: tuple[str, ...] = ()
     window: int | None = None
+    before: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
