@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import Any
 
@@ -11,13 +12,14 @@ from hypothesis import strategies as st
 
 from otel_context_ledger.correctness.compaction import happenings as h
 from otel_context_ledger.correctness.compaction.audit import check, elsewhere
-from otel_context_ledger.correctness.compaction.course import MAX_KNOWN, MAX_OPEN, Course, Rules
+from otel_context_ledger.correctness.compaction.course import MAX_KNOWN, MAX_OPEN, Course, Fate, Rules
 from otel_context_ledger.correctness.compaction.event import KINDS, OUTCOMES, TRIGGERS
 from otel_context_ledger.correctness.compaction.failures import read
 from otel_context_ledger.correctness.compaction.fold import fold_all
 from otel_context_ledger.correctness.compaction.happenings import Rewrite
 from otel_context_ledger.correctness.compaction.manifest import Item, Manifest, status
 from otel_context_ledger.correctness.compaction.report import fields
+from otel_context_ledger.correctness.compaction.restored import restored, row
 from otel_context_ledger.correctness.compaction.summary import COMPACTED, PRUNED, Extent, seen
 from otel_context_ledger.correctness.constraints import Constraint, Text, Wording
 from otel_context_ledger.correctness.history import Step
@@ -111,6 +113,26 @@ def test_another_agent_of_the_session_shows_nothing() -> None:
     ]
     (event,) = (event for event in fold_all(Course(), happened, RULES)[1] if event.settled)
     assert (event.before.tokens, event.after.tokens) == (90_000, 9_000)
+
+
+def test_a_course_goes_on_in_another_process() -> None:
+    """From the rows of the ledger file: the chain, what was lost before and is not told again, and what never ended."""
+    lost = [h.Ended(1.0, "c1", summary="Goal."), h.Opened(2.0, "e1"), h.Called(3.0, 9_000), h.Begun(4.0, "c2")]
+    rows = [row(event) for event in fold_all(Course(), lost, RULES)[1]]
+    again = [h.Resumed(5.0), h.Ended(6.0, "c3", summary="Still."), h.Opened(7.0, "e2"), h.Called(8.0, 9_000)]
+    course, told = fold_all(restored(json.loads(json.dumps(rows))), again, RULES)
+    settled = [event for event in told if event.settled]
+    assert [(e.id, e.outcome, e.number, e.parent_hash, [s.name for s in e.symptoms]) for e in settled] == [
+        ("c2", "orphaned", None, None, []),
+        ("c3", "done", 2, RULES.digest("Goal."), []),
+    ]
+    assert course.fates == (Fate("C1", 1),)
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(["id", "settled", "kind", "lost", "begun"]), st.none() | st.text())))
+def test_rows_of_any_form_can_be_read(rows: list[dict[str, object]]) -> None:
+    """A torn or foreign row tells nothing and breaks nothing."""
+    assert restored(rows).count == 0
 
 
 def test_the_words_are_those_of_the_registry() -> None:

@@ -13,15 +13,6 @@ from otel_context_ledger import accounts, canonical, line, spelling, surfaces
 from otel_context_ledger import model as m
 from otel_context_ledger.cli import show, tasks
 from otel_context_ledger.cli.calls import Call
-from otel_context_ledger.correctness.compaction import failures
-from otel_context_ledger.correctness.compaction import happenings as h
-from otel_context_ledger.correctness.compaction.course import Course, Rules, Thresholds
-from otel_context_ledger.correctness.compaction.event import Compaction, Limits
-from otel_context_ledger.correctness.compaction.fold import fold_all
-from otel_context_ledger.correctness.compaction.manifest import Item, Manifest
-from otel_context_ledger.correctness.compaction.summary import find as find_summary
-from otel_context_ledger.correctness.constraints import Constraint
-from otel_context_ledger.correctness.history import steps
 from otel_context_ledger.correctness.tools import contracts, definitions, schemas
 from otel_context_ledger.correctness.tools.check import Tools
 from otel_context_ledger.correctness.tools.registry import Registry
@@ -33,6 +24,7 @@ from otel_context_ledger.reuse import locator, volatility
 from otel_context_ledger.reuse.segments import Memo, Outline, cut
 from otel_context_ledger.surfaces import facts
 from otel_context_ledger.surfaces.events import mapping
+from tests import compaction_vectors
 
 HOSTS = {
     "openai": ("api.openai.com", "/v1"),
@@ -304,90 +296,8 @@ def repeated(call: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
 
 
 def run_compaction(given: Mapping[str, Any], want: Any) -> Any:
-    """What happens in a session → its compactions as they are told for the last time (`events`), every time (`told`),
-    and what the session remembers (`course`). An `error` alone → the failure it tells of; `messages` → their
-    summary."""
-    if "error" in given:
-        failure = failures.read(given["error"])
-        return pruned(failure and {**asdict(failure), "usage": failure.usage}, want)
-    if "messages" in given:
-        found = find_summary(steps(given["messages"]), LORE.forms.summary_openings)
-        return pruned(found and asdict(found), want)
-    rules = rules_of(given)
-    course, told = fold_all(Course(), happenings(given["happenings"]), rules)
-    events = [spoken(event) for event in told if event.settled]
-    kept = {**asdict(course), "carried": course.carried, "under_way": [event.id for event in course.begun]}
-    return pruned(rounded({"events": events, "told": [spoken(event) for event in told], "course": kept}), want)
-
-
-def rules_of(given: Mapping[str, Any]) -> Rules:
-    """The process's own constraints and limits. A digest is written as the text that it is of, to be read."""
-    return Rules(
-        digest=lambda text: f"digest({text})",
-        declared=Manifest(tuple(item(name, told) for name, told in given.get("constraints", {}).items())),
-        limits=Limits(**given.get("limits", {})),
-        thresholds=Thresholds(**given.get("thresholds", {})),
-    )
-
-
-def item(name: str, told: Mapping[str, Any]) -> Item:
-    own = {key: told[key] for key in ("supersedes", "severity", "kind") if key in told}
-    return Item(Constraint(name, told.get("text", ""), **own), told.get("status"), tuple(told.get("evidence", ())))
-
-
-def happenings(given: Iterable[Mapping[str, Any]]) -> list[h.Happening]:
-    """The happenings of a vector, a second apart unless they say when. `each` stands for `times` runs of a list, in
-    whose texts `{n}` is the number of the run."""
-    found: list[h.Happening] = []
-    for told in given:
-        for number in range(1, told.get("times", 1) + 1):
-            for one in orjson.loads(orjson.dumps(told.get("each", [told])).replace(b"{n}", str(number).encode())):
-                found.append(happening({"at": float(len(found)), **one}))
-    return found
-
-
-def happening(told: Mapping[str, Any]) -> h.Happening:
-    made: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in told.items()}
-    kind = made.pop("is")
-    if kind == "declared":
-        return h.Declared(made["at"], item(made["id"], made))
-    if "error" in made:
-        made["failure"] = failures.read(made.pop("error"))
-    if "limits" in made:
-        made["limits"] = Limits(**made["limits"])
-    if "rewrite" in made:
-        made["rewrite"] = h.Rewrite(**made["rewrite"])
-    record: h.Happening = KINDS[kind](**made)
-    return record
-
-
-KINDS: Mapping[str, Any] = {
-    "begun": h.Begun, "ended": h.Ended, "summarised": h.Summarised, "opened": h.Opened, "called": h.Called,
-    "resumed": h.Resumed, "closed": h.Closed,
-}  # fmt: skip
-
-
-def spoken(event: Compaction) -> dict[str, Any]:
-    """A compaction in the words of the registry, with what follows from its fields."""
-    audit = event.audit
-    return {
-        **asdict(event),
-        "tokens_before": event.before.tokens,
-        "tokens_after": event.after.tokens,
-        "estimated": [event.before.estimated, event.after.estimated],
-        "reduction": event.reduction,
-        "usage": event.usage,
-        "validator": audit and audit.validator,
-        "validator_result": audit and audit.result,
-        "recall": audit and audit.recall(),
-        "recall_of": {kind: audit.recall(kind) for kind in ("rule", "goal", "todo")} if audit else None,
-        "lost": audit and audit.lost,
-        "unsure": audit and audit.unsure,
-        "matches": {s.item.id: {**asdict(s.match), "via": s.via} for s in audit.standings} if audit else None,
-        "trusted": event.trusted,
-        "symptoms": {symptom.name: list(symptom.evidence) for symptom in event.symptoms},
-        "severity": {symptom.name: symptom.severity for symptom in event.symptoms},
-    }
+    """What happens in a session, an error, or messages → what is told of compactions."""
+    return pruned(rounded(compaction_vectors.run(given, LORE.forms.summary_openings)), want)
 
 
 RUNNERS: Mapping[str, Callable[[Mapping[str, Any], Any], Any]] = {
