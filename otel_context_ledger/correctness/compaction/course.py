@@ -13,6 +13,7 @@ from otel_context_ledger.correctness.compaction.audit import Audit
 from otel_context_ledger.correctness.compaction.event import UNKNOWN_LIMITS, Compaction, Limits
 from otel_context_ledger.correctness.compaction.manifest import NOTHING, Manifest
 from otel_context_ledger.correctness.constraints import Validator, Wording
+from otel_context_ledger.records import quick
 
 MAX_OPEN = 8
 MAX_KNOWN = 64
@@ -81,6 +82,7 @@ class Streak:
     told: bool = False
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Spend:
     """What compaction costs, apart from the task: summarising calls with their tokens and dollars (`unpriced` of them
@@ -95,6 +97,7 @@ class Spend:
     task: int = 0
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Last:
     """What the last call of the agent showed."""
@@ -104,6 +107,7 @@ class Last:
     window: int | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Course:
     """A session's compactions. `begun` by the program's word and not ended; `trying` is what summarising calls came to

@@ -27,6 +27,7 @@ from otel_context_ledger.correctness.compaction.event import (
 from otel_context_ledger.correctness.compaction.failures import PROMPT_TOO_LONG, Failure
 from otel_context_ledger.correctness.compaction.manifest import Manifest
 from otel_context_ledger.correctness.compaction.settlement import settle, settle_all
+from otel_context_ledger.records import changed
 
 Told: TypeAlias = tuple[Course, tuple[Compaction, ...]]
 # A compaction that no call shows is settled as it is after so many.
@@ -203,9 +204,11 @@ def _vain(course: Course, tried: Compaction, rules: Rules) -> Told:
 
 
 def _opened(course: Course, told: h.Opened, rules: Rules) -> Told:
-    last, smaller = course.last, bool(told.window and course.last.window and told.window < course.last.window)
-    turned = replace(course, in_turn=0, turn_over=False) if course.turn_over else course
-    course = replace(turned, last=replace(last, window=told.window or last.window))
+    smaller = bool(told.window and course.last.window and told.window < course.last.window)
+    if course.turn_over:
+        course = changed(course, in_turn=0, turn_over=False)
+    if told.window not in (None, course.last.window):
+        course = changed(course, last=changed(course.last, window=told.window))
     if told.rewrite is None or _replayed(course, told, told.rewrite, rules):
         return _watched(course, told, rules)
     course, found = _rewritten(course, told, told.rewrite, "window_downshift" if smaller else None, rules)
@@ -266,6 +269,8 @@ def _completed(course: Course, event: Compaction, rewrite: h.Rewrite, rules: Rul
 def _watched(course: Course, told: h.Opened, rules: Rules) -> Told:
     """What the call that was opened shows of the compactions that wait for it. One that continues nothing, while others
     of its session did, is another agent's."""
+    if not course.pending:
+        return course, ()
     shown, nothing, later = [], [], []
     shows = told.extends is False or (told.extends is None and course.last.tokens is None)
     for waiting in course.pending:
@@ -298,14 +303,16 @@ def _called(course: Course, told: h.Called, rules: Rules) -> Told:
     if told.reason is not None:
         return replace(course, overflowed=told.reason == PROMPT_TOO_LONG), ()
     seen = [p.event for p in course.pending if p.seen]
-    course, vain = _abandoned(course, rules)
-    course = replace(course, pending=tuple(p for p in course.pending if not p.seen))
-    course, told_of = settle_all(course, seen, rules, told)
-    course = replace(
+    course, told_of = _abandoned(course, rules)
+    if seen:
+        course = replace(course, pending=tuple(p for p in course.pending if not p.seen))
+        course, more = settle_all(course, seen, rules, told)
+        told_of = (*told_of, *more)
+    course = changed(
         course, since=course.since + 1, stuck=False, overflowed=False, turn_over=told.turn_ended,
         last=Last(told.tokens, told.identity, course.last.window), spend=_spent(course, told, bool(seen)),
     )  # fmt: skip
-    return course, (*vain, *told_of)
+    return course, told_of
 
 
 def _abandoned(course: Course, rules: Rules) -> Told:
@@ -334,7 +341,7 @@ def _dropped(course: Course, rules: Rules, taken: str | None = None) -> Told:
 def _spent(course: Course, told: h.Called, rebuilds: bool) -> Spend:
     spend, tokens = course.spend, told.tokens or 0
     anew = max(0, tokens - told.cached) if rebuilds and told.cached is not None else 0
-    return replace(spend, rebuilt=spend.rebuilt + anew, task=spend.task + tokens - anew)
+    return changed(spend, rebuilt=spend.rebuilt + anew, task=spend.task + tokens - anew)
 
 
 def _orphaned(course: Course, events: Iterable[Compaction], rules: Rules, reason: str) -> Told:

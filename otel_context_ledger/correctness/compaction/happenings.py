@@ -11,6 +11,7 @@ from typing import TypeAlias
 from otel_context_ledger.correctness.compaction.event import UNKNOWN_LIMITS, Limits
 from otel_context_ledger.correctness.compaction.failures import Failure
 from otel_context_ledger.correctness.compaction.manifest import Item
+from otel_context_ledger.records import quick
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ class Rewrite:
     id: str | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Opened:
     """A call of the agent is about to be made. `extends` says that its history only grew (`None`: not known). `policy`
@@ -94,6 +96,7 @@ class Opened:
     before: int | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Called:
     """It ended. `header` are the tokens of its tools and system, `header_same` says that their bytes are those of the
