@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_context_ledger.correctness.constraints import Constraint, Match, Wording, judge, recall
-from otel_context_ledger.correctness.finding import Finding
+from otel_context_ledger.model import Check, Findings
 
 MIGRATIONS = Constraint("C1", "Do not modify files under migrations/")
 KEY = Constraint("C2", "Reuse the idempotency key")
@@ -48,22 +48,29 @@ def test_recall_takes_the_best_place() -> None:
     """CP23: a rule that the summary lost and the rules file brings back is held."""
     found = recall([MIGRATIONS, KEY], ["Goal: billing.", "do not modify files under migrations/"], Wording())
     assert found.kept == 1
-    assert judge([MIGRATIONS, KEY], found) == Finding("lost", 1, 2, ("validator=wording@1", "lost=C2:none:0.84"))
+    assert judge([MIGRATIONS, KEY], found) == Check(
+        "lost", Findings((), ("declared=2", "lost=1", "uncertain=0"), ("validator=wording@1", "lost=C2:none:0.84"))
+    )
 
 
 def test_a_superseded_constraint_need_not_be_there() -> None:
     """Only what is in force is asked for."""
     rules = [PROD, Constraint("C9", "Touch prod only after approval", supersedes="C3")]
     found = recall(rules, ["touch prod only after approval"], Wording())
-    assert judge(rules, found) == Finding("held", 0, 1, ("validator=wording@1",))
+    assert judge(rules, found) == Check(
+        "held", Findings((), ("declared=1", "lost=0", "uncertain=0"), ("validator=wording@1",))
+    )
 
 
 def test_a_superseded_constraint_that_comes_back_alone_is_told() -> None:
     """A summary that revives the old rule and drops the new one is the worst of both."""
     rules = [PROD, Constraint("C9", "Ask before each deployment", supersedes="C3")]
     found = recall(rules, ["never touch prod"], Wording())
-    assert judge(rules, found) == Finding(
-        "superseded_revived", 1, 1, ("validator=wording@1", "revived=C3", "lost=C9:none:0.72")
+    assert judge(rules, found) == Check(
+        "superseded_revived",
+        Findings(
+            (), ("declared=1", "lost=1", "uncertain=0"), ("validator=wording@1", "revived=C3", "lost=C9:none:0.72")
+        ),
     )
 
 

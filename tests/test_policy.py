@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from otel_context_ledger.correctness.finding import Finding
 from otel_context_ledger.correctness.policy import Policy, RulesFile, judge
+from otel_context_ledger.model import Check, Findings
 
 OLD = "# Rules\n\n- Never edit migrations/.\n- Reuse the idempotency key.\n- Answer in English.\n"
 NEW = OLD.replace("Reuse the idempotency key", "Make a new idempotency key for each retry")
@@ -13,48 +13,64 @@ EDITED = RulesFile("AGENTS.md").changed(OLD, 100.0).changed(NEW, 400.0)
 UNTOUCHED = RulesFile("AGENTS.md").changed(OLD, 100.0)
 
 
-def found(file: RulesFile, *sent: str) -> Finding:
+def found(file: RulesFile, *sent: str) -> Check:
     return judge(Policy().stand([file], [(text.encode(), text) for text in sent]), now=520.0)
 
 
+SOUND = Check("consistent", Findings((), ("files=1",)))
+TWICE = Check("consistent", Findings((), ("files=1",), ("copies=AGENTS.md:2",)))
+STALE = Check("stale", Findings((), ("files=1", "stale=1"), ("stale=AGENTS.md:120s",)))
+MISSING = Check("missing", Findings((), ("files=1", "missing=1"), ("missing=AGENTS.md",)))
 STANDINGS = {
-    "as it is on disk": (UNTOUCHED, [f"You are an agent.\n<rules>\n{OLD}</rules>"], Finding("consistent", 0, 1)),
+    "as it is on disk": (
+        UNTOUCHED,
+        [f"You are an agent.\n<rules>\n{OLD}</rules>"],
+        SOUND,
+    ),
     "wrapped and indented": (
         UNTOUCHED,
         ["\n".join(f"    > {line}" for line in OLD.splitlines())],
-        Finding("consistent", 0, 1),
+        SOUND,
     ),
-    "an older version": (EDITED, [f"Rules:\n{OLD}"], Finding("stale", 1, 1, ("stale=AGENTS.md:120s",))),
+    "an older version": (
+        EDITED,
+        [f"Rules:\n{OLD}"],
+        STALE,
+    ),
     "an older version that nobody saw on disk": (
         RulesFile("AGENTS.md").changed(NEW, 400.0),
         [OLD],
-        Finding("stale", 1, 1, ("stale=AGENTS.md:120s",)),
+        STALE,
     ),
-    "not there": (UNTOUCHED, ["You are an agent."], Finding("missing", 1, 1, ("missing=AGENTS.md",))),
+    "not there": (
+        UNTOUCHED,
+        ["You are an agent."],
+        MISSING,
+    ),
     "injected twice": (
         UNTOUCHED,
         [OLD, f"<system-reminder>{OLD}"],
-        Finding("consistent", 0, 1, ("copies=AGENTS.md:2",)),
+        TWICE,
     ),
     "the new version appended after the old one": (
         EDITED,
         [OLD, f"This replaces it:\n{NEW}"],
-        Finding("consistent", 0, 1, ("copies=AGENTS.md:2",)),
+        TWICE,
     ),
 }
 
 
 @pytest.mark.parametrize(("file", "sent", "want"), STANDINGS.values(), ids=STANDINGS.keys())
-def test_how_a_rules_file_stands_in_what_was_sent(file: RulesFile, sent: list[str], want: Finding) -> None:
+def test_how_a_rules_file_stands_in_what_was_sent(file: RulesFile, sent: list[str], want: Check) -> None:
     """Current, older, missing and duplicated rules are told apart, whatever the wrapping."""
     assert found(file, *sent) == want
 
 
 def test_without_rules_files_the_policy_is_unknown() -> None:
     """No rules file is no proof of anything."""
-    assert judge((), 0.0) == Finding("unknown", None, 0, ("no_rules_files",))
+    assert judge((), 0.0) == Check("unknown", Findings(evidence=("reason=no_rules_files",)))
 
 
 def test_a_file_that_comes_back_to_what_it_said_is_consistent_again() -> None:
     """Versions are compared by what they say, not by their number."""
-    assert found(EDITED.changed(OLD, 500.0), OLD) == Finding("consistent", 0, 1)
+    assert found(EDITED.changed(OLD, 500.0), OLD) == SOUND

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_context_ledger.correctness.finding import Finding
 from otel_context_ledger.correctness.history import steps
 from otel_context_ledger.correctness.state import State, fold, judge
+from otel_context_ledger.model import Check, Findings
 
 USER = {"role": "user", "content": "fix it"}
 
@@ -25,36 +25,36 @@ def result(name: str) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": name, "content": "text"}
 
 
-def finding(messages: list[Any], whole: bool = True, replayed: bool = True) -> Finding:
+def finding(messages: list[Any], whole: bool = True, replayed: bool = True) -> Check:
     return judge(fold(State(), steps(messages)), whole, replayed, offset=1)
 
 
 HISTORIES = {
     "every call has its result": (
         [USER, call("a", "b"), result("b"), result("a"), USER],
-        Finding("compatible", 0, 1),
+        Check("compatible", Findings((), ("turns=1",))),
     ),
     "CP24: a cut between a call and its result": (
         [USER, result("gone"), USER],
-        Finding("broken_tool_pair", 1, 0, ("result_without_call=gone",)),
+        Check("broken_tool_pair", Findings((), ("turns=0", "broken=1"), ("result_without_call=gone",))),
     ),
     "a turn that passes over a call": (
         [USER, call("a", "b"), result("a"), USER],
-        Finding("broken_tool_pair", 1, 1, ("call_without_result=b",)),
+        Check("broken_tool_pair", Findings((), ("turns=1", "broken=1"), ("call_without_result=b",))),
     ),
-    "calls still waiting at the end": ([USER, call("a")], Finding("compatible", 0, 1)),
+    "calls still waiting at the end": ([USER, call("a")], Check("compatible", Findings((), ("turns=1",)))),
     "reasoning kept": (
         [USER, call("a", thought=True), result("a"), call("b", thought=True), result("b")],
-        Finding("compatible", 0, 2),
+        Check("compatible", Findings((), ("turns=2",))),
     ),
     "reasoning dropped": (
         [USER, call("a", thought=True), result("a"), call("b"), result("b")],
-        Finding("reasoning_dropped", 1, 2, ("message=4",)),
+        Check("reasoning_dropped", Findings((), ("turns=2", "bare=1"), ("message=4",))),
     ),
-    "a model that never reasoned": ([USER, call("a"), result("a")], Finding("compatible", 0, 1)),
+    "a model that never reasoned": ([USER, call("a"), result("a")], Check("compatible", Findings((), ("turns=1",)))),
     "calls that the provider answers itself": (
         [USER, {"role": "assistant", "content": [{"type": "server_tool_use", "id": "s1", "name": "search"}]}, USER],
-        Finding("compatible", 0, 1),
+        Check("compatible", Findings((), ("turns=1",))),
     ),
     "Responses: reasoning as an item before parallel calls": (
         [
@@ -65,26 +65,28 @@ HISTORIES = {
             {"type": "function_call_output", "call_id": "a", "output": "x"},
             {"type": "function_call_output", "call_id": "b", "output": "y"},
         ],
-        Finding("compatible", 0, 2),
+        Check("compatible", Findings((), ("turns=2",))),
     ),
 }
 
 
 @pytest.mark.parametrize(("messages", "want"), HISTORIES.values(), ids=HISTORIES.keys())
-def test_a_history_is_whole_or_says_what_it_lacks(messages: list[Any], want: Finding) -> None:
+def test_a_history_is_whole_or_says_what_it_lacks(messages: list[Any], want: Check) -> None:
     """Calls and results are paired by id, reasoning by turn."""
     assert finding(messages) == want
 
 
 def test_a_result_whose_call_the_provider_keeps_is_unknown() -> None:
     """With the rest of the history at the provider, nothing here proves that the call is gone."""
-    assert finding([result("kept")], whole=False) == Finding("unknown", None, 0, ("history_kept_by_provider",))
+    assert finding([result("kept")], whole=False) == Check(
+        "unknown", Findings((), ("turns=0",), ("reason=history_at_provider",))
+    )
 
 
 def test_reasoning_that_need_not_come_back_is_not_missed() -> None:
     """Only surfaces that want reasoning back are held to it."""
     turns = [USER, call("a", thought=True), result("a"), call("b"), result("b")]
-    assert finding(turns, replayed=False) == Finding("compatible", 0, 2)
+    assert finding(turns, replayed=False) == Check("compatible", Findings((), ("turns=2",)))
 
 
 MESSAGES = st.lists(

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from rapidfuzz import fuzz, process
 
-from otel_context_ledger.correctness.finding import Finding
+from otel_context_ledger.model import Check, Findings
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -214,7 +214,7 @@ def rank(match: Match) -> tuple[int, float]:
     return VERDICTS.index(match.verdict), match.confidence
 
 
-def judge(constraints: Sequence[Constraint], found: Recall) -> Finding:
+def judge(constraints: Sequence[Constraint], found: Recall) -> Check:
     """The verdict on all constraints together. One that was superseded need not be there; that it stands there while
     its successor does not is the worst of all, because the model will follow it."""
     replaced = {c.supersedes: c.id for c in constraints if c.supersedes}
@@ -226,8 +226,8 @@ def judge(constraints: Sequence[Constraint], found: Recall) -> Finding:
     unsure = [c.id for c in live if found.matches[c.id].verdict == "uncertain"]
     told = [f"revived={name}" for name in revived] + [_said(name, found.matches[name]) for name in (*gone, *unsure)]
     verdict = "superseded_revived" if revived else "lost" if gone else "uncertain" if unsure else "held"
-    evidence = (f"validator={found.validator}", *told[:MAX_LISTED])
-    return Finding(verdict, len(gone) + len(unsure), len(live), evidence)
+    counts = (f"declared={len(live)}", f"lost={len(gone)}", f"uncertain={len(unsure)}")
+    return Check(verdict, Findings((), counts, (f"validator={found.validator}", *told[:MAX_LISTED])))
 
 
 def _stands(match: Match | None) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from otel_context_ledger.correctness.constraints import normal
-from otel_context_ledger.correctness.finding import Finding
+from otel_context_ledger.model import UNKNOWN, Check, Findings
 
 MAX_LISTED = 8
 MAX_VERSIONS = 8
@@ -103,12 +103,14 @@ def _share(version: Version, text: frozenset[str]) -> float:
     return sum(len(line) for line in version.lines if line in text) / total if total else 0.0
 
 
-def judge(standings: Sequence[Standing], now: float) -> Finding:
+def judge(standings: Sequence[Standing], now: float) -> Check:
     """The verdict on all rules files together; without any it is unknown."""
     if not standings:
-        return Finding("unknown", None, 0, ("no_rules_files",))
+        return Check(UNKNOWN, Findings(evidence=("reason=no_rules_files",)))
     verdict = next((word for word in ("stale", "missing") if any(s.verdict == word for s in standings)), "consistent")
     wrong = [s for s in standings if s.verdict != "consistent"]
     told = [f"{s.verdict}={s.name}{'' if s.since is None else f':{max(0.0, now - s.since):.0f}s'}" for s in wrong]
     told += [f"copies={s.name}:{s.copies}" for s in standings if s.copies > 1]
-    return Finding(verdict, len(wrong), len(standings), tuple(told[:MAX_LISTED]))
+    counts = [f"files={len(standings)}"]
+    counts += [f"{word}={n}" for word in ("stale", "missing") if (n := sum(s.verdict == word for s in wrong))]
+    return Check(verdict, Findings((), tuple(counts), tuple(told[:MAX_LISTED])))

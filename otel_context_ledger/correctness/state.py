@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from otel_context_ledger.correctness.finding import Finding
 from otel_context_ledger.correctness.history import Step
+from otel_context_ledger.model import UNKNOWN, Check, Findings
 
 MAX_LISTED = 8
 MAX_OPEN = 256
@@ -69,19 +69,19 @@ def _called(state: State, step: Step) -> State:
     )
 
 
-def judge(state: State, whole: bool, replayed: bool, offset: int = 0) -> Finding:
+def judge(state: State, whole: bool, replayed: bool, offset: int = 0) -> Check:
     """The verdict on a history. `whole`: all of it was sent, so that a result without its call is an orphan and not the
     continuation of what the provider keeps. `replayed`: the provider wants reasoning back with tool-calling turns.
     `offset` is the place of the first message in what was sent."""
     orphans = state.orphans if whole else ()
     broken = [f"result_without_call={name}" for name in orphans]
     broken += [f"call_without_result={name}" for name in state.unanswered]
-    turns = state.reasoned + state.bare
+    counts = (f"turns={state.reasoned + state.bare}",)
     if broken:
-        return Finding("broken_tool_pair", len(broken), turns, tuple(broken[:MAX_LISTED]))
+        return Check("broken_tool_pair", Findings((), (*counts, f"broken={len(broken)}"), tuple(broken[:MAX_LISTED])))
     if replayed and state.dropped_at is not None:
         where = f"message={state.dropped_at + offset}"
-        return Finding("reasoning_dropped", state.bare, turns, (where,))
+        return Check("reasoning_dropped", Findings((), (*counts, f"bare={state.bare}"), (where,)))
     if state.orphans:
-        return Finding("unknown", None, turns, ("history_kept_by_provider",))
-    return Finding("compatible", 0, turns)
+        return Check(UNKNOWN, Findings((), counts, ("reason=history_at_provider",)))
+    return Check("compatible", Findings((), counts))
