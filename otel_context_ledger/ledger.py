@@ -15,6 +15,7 @@ from otel_context_ledger import model as m
 from otel_context_ledger import spelling
 from otel_context_ledger.canonical import digest, scheme
 from otel_context_ledger.canonical import written as exported
+from otel_context_ledger.correctness.examination import Examination, Examiner, Subject
 from otel_context_ledger.correctness.tools.check import Look, Sent, Tools
 from otel_context_ledger.correctness.tools.registry import Registry
 from otel_context_ledger.cost import Card, Prices, price
@@ -73,6 +74,7 @@ class Draft:
     asked: str | None = None
     against: str | None = None
     tools: Look | None = None
+    examination: Examination | None = None
 
     @property
     def previous_response(self) -> str | None:
@@ -94,9 +96,11 @@ class Ledger:
         prices: Mapping[str, Mapping[str, float]] | None = None,
         digest_key: bytes | None = None,
         tools: Tools | None = None,
+        examiner: Examiner | None = None,
     ) -> None:
         bounds = limits or Limits()
         self._tools = tools or Tools(Registry(), sessions=bounds.sessions)
+        self._examiner = examiner or Examiner()
         self._lore, self._version, self._prices = lore, version, Prices(prices)
         self._lineage = Lineage(bounds.sessions, bounds.bytes, lore.forms.summary_openings)
         self._policies, self._observed, self._traces = Policies(), Observations(), Traces()
@@ -116,6 +120,7 @@ class Ledger:
         """A free lock for a forked child, whose parent may have held the old one."""
         self._lock = Lock()
         self._tools.renew_lock()
+        self._examiner.renew_lock()
 
     def restore(self, lines: Iterable[Mapping[str, object]]) -> None:
         """Lets the calls of earlier processes be continued, from their ledger lines, oldest first. Lines whose digests
@@ -155,6 +160,7 @@ class Ledger:
             surface, endpoint, lean, outline, identity, link, found, kind, around, rules, reusable,
             head if kind == "agent" else None, "program" if request.diagnostics_asked else None,
             request.diagnostics_against, look,
+            self._examiner.begin(_subject(surface, around.entry_id, lean, outline, link)) if kind == "agent" else None,
         )  # fmt: skip
 
     def close(
@@ -194,13 +200,15 @@ class Ledger:
     def settled(self, entry: m.Entry, draft: Draft, returned: Sequence[m.Called]) -> m.Entry:
         """The entry with what takes too long to be looked at while the program waits: whether the calls of tools that
         the request's history holds anew, and those that were returned, are right. To be asked once."""
-        look, head = draft.tools, draft.link.head
+        look, head, begun = draft.tools, draft.link.head, draft.examination
+        done = self._examiner.finish(begun) if begun else None
         if look is None:
-            return entry
+            return entry if done is begun else changed(entry, checks=_checks(None, done))
         new = draft.outline.messages[draft.link.shared :][-MAX_JUDGED:]
         made = (one for message in new for one in called.calls(message))
         check = self._tools.judged(look, _sent(head.outline, head.identity) if head else None, made, returned)
-        return entry if check is look.check else changed(entry, checks=_checks(check))
+        same = check is look.check and done is begun
+        return entry if same else changed(entry, checks=_checks(check, done))
 
     def _resumed(self, names: Sequence[tuple[str, str]], outline: Outline) -> Found | None:
         if not len(self._traces):
@@ -345,7 +353,7 @@ class Ledger:
             cache=_cache(draft, response, ending, verdict),
             request=_request(draft, response, ending, timing),
             money=_money(money),
-            checks=_checks(draft.tools.check if draft.tools else None),
+            checks=_checks(draft.tools.check if draft.tools else None, draft.examination),
             sampling=draft.request.sampling,
             usage=response.usage,
             cost_components=money.components,
@@ -463,10 +471,30 @@ def _tool_values(outline: Outline) -> list[object]:
     return [*(tool.value for tool in outline.of("tool")), *inner_tools(outline)]
 
 
-def _checks(tools: m.Check | None) -> m.ChecksGroup:
-    if tools is None:
-        return m.ChecksGroup()
-    return m.ChecksGroup(tools_check=tools.verdict, tools=tools.findings, advice=tools.advice)
+def _subject(surface: Surface, name: str, request: m.Request, outline: Outline, link: Link) -> Subject:
+    system, head = outline.of("system"), link.head
+    whole = request.previous_response is None and request.conversation is None
+    return Subject(
+        name, [block.value for block in system], [block.digest for block in system], outline.messages, outline.digests,
+        head.entry_id if head else None, link.shared, whole, surface.facts.reasoning_replayed, outline.offset,
+    )  # fmt: skip
+
+
+_UNCHECKED = m.ChecksGroup()
+
+
+def _checks(tools: m.Check | None, examined: Examination | None) -> m.ChecksGroup:
+    """The verdicts of all pillars that looked, each with its findings."""
+    looked = {"tools": tools}
+    if examined is not None:
+        looked |= {"policy": examined.policy, "constraints": examined.constraints, "state": examined.state}
+    known = {pillar: check for pillar, check in looked.items() if check is not None}
+    if not known:
+        return _UNCHECKED
+    verdicts = {f"{pillar}_check": check.verdict for pillar, check in known.items()}
+    findings = {pillar: check.findings for pillar, check in known.items()}
+    advice = tuple(word for check in known.values() for word in check.advice)
+    return m.ChecksGroup(**verdicts, **findings, advice=advice)  # type: ignore[arg-type]
 
 
 def _same_cache(link: Link, identity: Identity) -> bool:

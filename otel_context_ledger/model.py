@@ -341,7 +341,11 @@ class ChecksGroup:
     tools_check: str | None = None
     constraints_check: str | None = None
     state_check: str | None = None
+    policy: Findings | None = None
+    repository: Findings | None = None
     tools: Findings | None = None
+    constraints: Findings | None = None
+    state: Findings | None = None
     advice: tuple[str, ...] = ()
 
 

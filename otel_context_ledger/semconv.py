@@ -112,13 +112,25 @@ CONTEXT_LEDGER_COST_AVOIDABLE = "context_ledger.cost_avoidable"
 CONTEXT_LEDGER_COST_MISSING = "context_ledger.cost_missing"
 CONTEXT_LEDGER_COST_COMPONENT = "context_ledger.cost.component"
 CONTEXT_LEDGER_POLICY_CHECK = "context_ledger.policy_check"
+CONTEXT_LEDGER_POLICY_DETAIL = "context_ledger.policy.detail"
+CONTEXT_LEDGER_POLICY_COUNTS = "context_ledger.policy.counts"
+CONTEXT_LEDGER_POLICY_EVIDENCE = "context_ledger.policy.evidence"
 CONTEXT_LEDGER_REPO_CHECK = "context_ledger.repo_check"
+CONTEXT_LEDGER_REPOSITORY_DETAIL = "context_ledger.repository.detail"
+CONTEXT_LEDGER_REPOSITORY_COUNTS = "context_ledger.repository.counts"
+CONTEXT_LEDGER_REPOSITORY_EVIDENCE = "context_ledger.repository.evidence"
 CONTEXT_LEDGER_TOOLS_CHECK = "context_ledger.tools_check"
 CONTEXT_LEDGER_TOOLS_DETAIL = "context_ledger.tools.detail"
 CONTEXT_LEDGER_TOOLS_COUNTS = "context_ledger.tools.counts"
 CONTEXT_LEDGER_TOOLS_EVIDENCE = "context_ledger.tools.evidence"
 CONTEXT_LEDGER_CONSTRAINTS_CHECK = "context_ledger.constraints_check"
+CONTEXT_LEDGER_CONSTRAINTS_DETAIL = "context_ledger.constraints.detail"
+CONTEXT_LEDGER_CONSTRAINTS_COUNTS = "context_ledger.constraints.counts"
+CONTEXT_LEDGER_CONSTRAINTS_EVIDENCE = "context_ledger.constraints.evidence"
 CONTEXT_LEDGER_STATE_CHECK = "context_ledger.state_check"
+CONTEXT_LEDGER_STATE_DETAIL = "context_ledger.state.detail"
+CONTEXT_LEDGER_STATE_COUNTS = "context_ledger.state.counts"
+CONTEXT_LEDGER_STATE_EVIDENCE = "context_ledger.state.evidence"
 CONTEXT_LEDGER_ADVICE = "context_ledger.advice"
 CONTEXT_LEDGER_PILLAR = "context_ledger.pillar"
 CONTEXT_LEDGER_VERDICT = "context_ledger.verdict"
@@ -318,13 +330,25 @@ ENTRY_FIELDS: tuple[tuple[str, str, str], ...] = (
     (CONTEXT_LEDGER_COST_AVOIDABLE, "money", "cost_avoidable"),
     (CONTEXT_LEDGER_COST_MISSING, "money", "cost_missing"),
     (CONTEXT_LEDGER_POLICY_CHECK, "checks", "policy_check"),
+    (CONTEXT_LEDGER_POLICY_DETAIL, "checks", "policy.detail"),
+    (CONTEXT_LEDGER_POLICY_COUNTS, "checks", "policy.counts"),
+    (CONTEXT_LEDGER_POLICY_EVIDENCE, "checks", "policy.evidence"),
     (CONTEXT_LEDGER_REPO_CHECK, "checks", "repo_check"),
+    (CONTEXT_LEDGER_REPOSITORY_DETAIL, "checks", "repository.detail"),
+    (CONTEXT_LEDGER_REPOSITORY_COUNTS, "checks", "repository.counts"),
+    (CONTEXT_LEDGER_REPOSITORY_EVIDENCE, "checks", "repository.evidence"),
     (CONTEXT_LEDGER_TOOLS_CHECK, "checks", "tools_check"),
     (CONTEXT_LEDGER_TOOLS_DETAIL, "checks", "tools.detail"),
     (CONTEXT_LEDGER_TOOLS_COUNTS, "checks", "tools.counts"),
     (CONTEXT_LEDGER_TOOLS_EVIDENCE, "checks", "tools.evidence"),
     (CONTEXT_LEDGER_CONSTRAINTS_CHECK, "checks", "constraints_check"),
+    (CONTEXT_LEDGER_CONSTRAINTS_DETAIL, "checks", "constraints.detail"),
+    (CONTEXT_LEDGER_CONSTRAINTS_COUNTS, "checks", "constraints.counts"),
+    (CONTEXT_LEDGER_CONSTRAINTS_EVIDENCE, "checks", "constraints.evidence"),
     (CONTEXT_LEDGER_STATE_CHECK, "checks", "state_check"),
+    (CONTEXT_LEDGER_STATE_DETAIL, "checks", "state.detail"),
+    (CONTEXT_LEDGER_STATE_COUNTS, "checks", "state.counts"),
+    (CONTEXT_LEDGER_STATE_EVIDENCE, "checks", "state.evidence"),
     (CONTEXT_LEDGER_ADVICE, "checks", "advice"),
     (CONTEXT_LEDGER_ENTRY_ID, "self", "entry_id"),
     (CONTEXT_LEDGER_STARTED_AT, "self", "started_at"),
@@ -573,13 +597,25 @@ TYPES: dict[str, str] = {
     CONTEXT_LEDGER_COST_MISSING: "string",
     CONTEXT_LEDGER_COST_COMPONENT: "string",
     CONTEXT_LEDGER_POLICY_CHECK: "string",
+    CONTEXT_LEDGER_POLICY_DETAIL: "string[]",
+    CONTEXT_LEDGER_POLICY_COUNTS: "string[]",
+    CONTEXT_LEDGER_POLICY_EVIDENCE: "string[]",
     CONTEXT_LEDGER_REPO_CHECK: "string",
+    CONTEXT_LEDGER_REPOSITORY_DETAIL: "string[]",
+    CONTEXT_LEDGER_REPOSITORY_COUNTS: "string[]",
+    CONTEXT_LEDGER_REPOSITORY_EVIDENCE: "string[]",
     CONTEXT_LEDGER_TOOLS_CHECK: "string",
     CONTEXT_LEDGER_TOOLS_DETAIL: "string[]",
     CONTEXT_LEDGER_TOOLS_COUNTS: "string[]",
     CONTEXT_LEDGER_TOOLS_EVIDENCE: "string[]",
     CONTEXT_LEDGER_CONSTRAINTS_CHECK: "string",
+    CONTEXT_LEDGER_CONSTRAINTS_DETAIL: "string[]",
+    CONTEXT_LEDGER_CONSTRAINTS_COUNTS: "string[]",
+    CONTEXT_LEDGER_CONSTRAINTS_EVIDENCE: "string[]",
     CONTEXT_LEDGER_STATE_CHECK: "string",
+    CONTEXT_LEDGER_STATE_DETAIL: "string[]",
+    CONTEXT_LEDGER_STATE_COUNTS: "string[]",
+    CONTEXT_LEDGER_STATE_EVIDENCE: "string[]",
     CONTEXT_LEDGER_ADVICE: "string[]",
     CONTEXT_LEDGER_PILLAR: "string",
     CONTEXT_LEDGER_VERDICT: "string",

@@ -18,7 +18,7 @@ def found(file: RulesFile, *sent: str) -> Check:
 
 
 SOUND = Check("consistent", Findings((), ("files=1",)))
-TWICE = Check("consistent", Findings((), ("files=1",), ("copies=AGENTS.md:2",)))
+TWICE = Check("consistent", Findings(("duplicated",), ("files=1",), ("copies=AGENTS.md:2",)))
 STALE = Check("stale", Findings((), ("files=1", "stale=1"), ("stale=AGENTS.md:120s",)))
 MISSING = Check("missing", Findings((), ("files=1", "missing=1"), ("missing=AGENTS.md",)))
 STANDINGS = {

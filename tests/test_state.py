@@ -36,11 +36,16 @@ HISTORIES = {
     ),
     "CP24: a cut between a call and its result": (
         [USER, result("gone"), USER],
-        Check("broken_tool_pair", Findings((), ("turns=0", "broken=1"), ("result_without_call=gone",))),
+        Check(
+            "broken_tool_pair",
+            Findings(("result_without_call",), ("turns=0", "broken=1"), ("result_without_call=gone",)),
+        ),
     ),
     "a turn that passes over a call": (
         [USER, call("a", "b"), result("a"), USER],
-        Check("broken_tool_pair", Findings((), ("turns=1", "broken=1"), ("call_without_result=b",))),
+        Check(
+            "broken_tool_pair", Findings(("call_without_result",), ("turns=1", "broken=1"), ("call_without_result=b",))
+        ),
     ),
     "calls still waiting at the end": ([USER, call("a")], Check("compatible", Findings((), ("turns=1",)))),
     "reasoning kept": (

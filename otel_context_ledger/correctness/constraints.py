@@ -123,6 +123,11 @@ class Wording:
         return _reworded(wanted, _terms(constraint, wanted), told)
 
 
+def stands(constraint: Constraint, text: str) -> bool:
+    """Whether a constraint stands in a text as it is written, at the cost of looking for it."""
+    return bool(constraint.text) and constraint.text in text
+
+
 def normal(text: str) -> str:
     """A text without markup, case and differences of spacing; what two spellings of the same words have in common."""
     return " ".join(text.translate(_MARKUP).casefold().split())
@@ -201,11 +206,11 @@ class Recall:
 def recall(constraints: Sequence[Constraint], texts: Iterable[str], validator: Validator) -> Recall:
     """How each constraint stands in a context of several texts: the best match among them."""
     looked = [Text(text) for text in texts if text]
-    found = {c.id: max((validator.match(c, text) for text in looked), key=rank, default=_NOWHERE) for c in constraints}
+    found = {c.id: max((validator.match(c, text) for text in looked), key=rank, default=NOWHERE) for c in constraints}
     return Recall(found, f"{validator.name}@{validator.version}")
 
 
-_NOWHERE = Match("lost", "none", 1.0)
+NOWHERE = Match("lost", "none", 1.0)
 VERDICTS = ("lost", "negated", "uncertain", "held")
 
 
@@ -227,7 +232,8 @@ def judge(constraints: Sequence[Constraint], found: Recall) -> Check:
     told = [f"revived={name}" for name in revived] + [_said(name, found.matches[name]) for name in (*gone, *unsure)]
     verdict = "superseded_revived" if revived else "lost" if gone else "uncertain" if unsure else "held"
     counts = (f"declared={len(live)}", f"lost={len(gone)}", f"uncertain={len(unsure)}")
-    return Check(verdict, Findings((), counts, (f"validator={found.validator}", *told[:MAX_LISTED])))
+    detail = ("negated",) if any(found.matches[name].verdict == "negated" for name in gone) else ()
+    return Check(verdict, Findings(detail, counts, (f"validator={found.validator}", *told[:MAX_LISTED])))
 
 
 def _stands(match: Match | None) -> bool:

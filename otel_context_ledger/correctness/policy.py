@@ -113,4 +113,5 @@ def judge(standings: Sequence[Standing], now: float) -> Check:
     told += [f"copies={s.name}:{s.copies}" for s in standings if s.copies > 1]
     counts = [f"files={len(standings)}"]
     counts += [f"{word}={n}" for word in ("stale", "missing") if (n := sum(s.verdict == word for s in wrong))]
-    return Check(verdict, Findings((), tuple(counts), tuple(told[:MAX_LISTED])))
+    detail = ("duplicated",) if any(s.copies > 1 for s in standings) else ()
+    return Check(verdict, Findings(detail, tuple(counts), tuple(told[:MAX_LISTED])))

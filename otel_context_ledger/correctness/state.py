@@ -78,7 +78,9 @@ def judge(state: State, whole: bool, replayed: bool, offset: int = 0) -> Check:
     broken += [f"call_without_result={name}" for name in state.unanswered]
     counts = (f"turns={state.reasoned + state.bare}",)
     if broken:
-        return Check("broken_tool_pair", Findings((), (*counts, f"broken={len(broken)}"), tuple(broken[:MAX_LISTED])))
+        kinds = tuple(dict.fromkeys(word.partition("=")[0] for word in broken))
+        found = Findings(kinds, (*counts, f"broken={len(broken)}"), tuple(broken[:MAX_LISTED]))
+        return Check("broken_tool_pair", found)
     if replayed and state.dropped_at is not None:
         where = f"message={state.dropped_at + offset}"
         return Check("reasoning_dropped", Findings((), (*counts, f"bare={state.bare}"), (where,)))

@@ -31,6 +31,7 @@ class Facts:
     write_lag: float = 5.0
     markers: bool = False
     caches: bool = True
+    reasoning_replayed: bool = False
     retentions: Mapping[str, float] = field(default_factory=dict)
     retention_from: Mapping[str, float] = field(default_factory=dict)
     windows: Mapping[str, int] = field(default_factory=dict)
@@ -154,6 +155,7 @@ _FORMS: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "write_lag": (_seconds, "a number of seconds"),
     "markers": (_flag, "true or false"),
     "caches": (_flag, "true or false"),
+    "reasoning_replayed": (_flag, "true or false"),
     "windows": (_table_of(_positive), "a table of whole numbers above 0"),
     "diagnostics": (_table_of(_word), "a table of texts"),
 }
