@@ -18,6 +18,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+from otel_context_ledger import thresholds
+
 PREFIX = "CONTEXT_LEDGER_"
 DEFAULT_TOML = "context-ledger.toml"
 METRICS = ("sdk", "collector", "off")
@@ -27,7 +29,7 @@ METRICS = ("sdk", "collector", "off")
 class Config:
     """Everything a user may set. `facts` and `prices` are tables of `context-ledger.toml`, over the shipped ones;
     `tools` its contracts of tools by their names, `constraints` what it declares by id, `compaction` its numbers for
-    compactions."""
+    compactions, `advice` the numbers from which on something is told."""
 
     enabled: bool = True
     file: Path | None = None
@@ -52,6 +54,7 @@ class Config:
     tools: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     constraints: Mapping[str, object] = field(default_factory=dict)
     compaction: Mapping[str, float] = field(default_factory=dict)
+    advice: thresholds.Thresholds = thresholds.DEFAULTS
     warnings: tuple[str, ...] = ()
 
 
@@ -167,7 +170,9 @@ def _tables(path: Path | None) -> tuple[dict[str, object], tuple[str, ...]]:
     for name, (fits, forms) in _TABLES.items():
         found[name], bad = _table(raw, name, fits, forms)
         wrong += bad
-    return found, tuple(f"{file.name}: {text}" for text in wrong)
+    given, bad = _table(raw, "advice", lambda value: True, "a number")
+    found["advice"], bad_advice = thresholds.read(given)
+    return found, tuple(f"{file.name}: {text}" for text in (*wrong, *bad, *bad_advice))
 
 
 RATES = ("input", "cache_read", "cache_write", "cache_write_1h", "cache_write_12h", "output")

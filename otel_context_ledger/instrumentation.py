@@ -433,7 +433,7 @@ def assemble(settings: config.Config) -> tuple[Desk, store.Store | None, Callabl
     ledger = Ledger(
         lore,
         __version__,
-        Limits(settings.max_sessions, settings.max_bytes),
+        Limits(settings.max_sessions, settings.max_bytes, settings.advice),
         settings.prices,
         key_of(settings.digest_key) if settings.digest_key else None,
         _tools(settings),

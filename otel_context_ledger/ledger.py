@@ -15,6 +15,7 @@ from otel_context_ledger import model as m
 from otel_context_ledger import spelling
 from otel_context_ledger.canonical import digest, scheme
 from otel_context_ledger.canonical import written as exported
+from otel_context_ledger.correctness.advice import NEW, Advisor, Facts, Past
 from otel_context_ledger.correctness.examination import Examination, Examiner, Subject
 from otel_context_ledger.correctness.tools.check import Look, Sent, Tools
 from otel_context_ledger.correctness.tools.registry import Registry
@@ -31,6 +32,7 @@ from otel_context_ledger.reuse.segments import named as titled
 from otel_context_ledger.reuse.traces import Found, Traces
 from otel_context_ledger.surfaces import MESSAGES, Surface, called
 from otel_context_ledger.surfaces.facts import Lore
+from otel_context_ledger.thresholds import DEFAULTS, EXPECTED, Thresholds
 
 MAX_ROUTES = 8
 MAX_EXPORTED = 2048
@@ -46,10 +48,11 @@ _TURN_ENDS = (("stop",), ("end_turn",), ("completed",))
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much the ledger remembers: sessions and bytes."""
+    """How much the ledger remembers, sessions and bytes, and from where on it advises."""
 
     sessions: int = 1000
     bytes: int = 64 * 2**20
+    advice: Thresholds = DEFAULTS
 
 
 @quick
@@ -75,6 +78,7 @@ class Draft:
     against: str | None = None
     tools: Look | None = None
     examination: Examination | None = None
+    past: Past = NEW
 
     @property
     def previous_response(self) -> str | None:
@@ -99,6 +103,7 @@ class Ledger:
         examiner: Examiner | None = None,
     ) -> None:
         bounds = limits or Limits()
+        self._advisor = Advisor(bounds.advice, bounds.sessions)
         self._tools = tools or Tools(Registry(), sessions=bounds.sessions)
         self._examiner = examiner or Examiner()
         self._lore, self._version, self._prices = lore, version, Prices(prices)
@@ -121,6 +126,7 @@ class Ledger:
         self._lock = Lock()
         self._tools.renew_lock()
         self._examiner.renew_lock()
+        self._advisor.renew_lock()
 
     def restore(self, lines: Iterable[Mapping[str, object]]) -> None:
         """Lets the calls of earlier processes be continued, from their ledger lines, oldest first. Lines whose digests
@@ -161,6 +167,7 @@ class Ledger:
             head if kind == "agent" else None, "program" if request.diagnostics_asked else None,
             request.diagnostics_against, look,
             self._examiner.begin(_subject(surface, around.entry_id, lean, outline, link)) if kind == "agent" else None,
+            self._advisor.past(link.session),
         )  # fmt: skip
 
     def close(
@@ -203,12 +210,27 @@ class Ledger:
         look, head, begun = draft.tools, draft.link.head, draft.examination
         done = self._examiner.finish(begun) if begun else None
         if look is None:
-            return entry if done is begun else changed(entry, checks=_checks(None, done))
+            return entry if done is begun else self._rechecked(entry, draft, _looked(None, done))
         new = draft.outline.messages[draft.link.shared :][-MAX_JUDGED:]
         made = (one for message in new for one in called.calls(message))
         check = self._tools.judged(look, _sent(head.outline, head.identity) if head else None, made, returned)
         same = check is look.check and done is begun
-        return entry if same else changed(entry, checks=_checks(check, done))
+        return entry if same else self._rechecked(entry, draft, _looked(check, done))
+
+    def _rechecked(self, entry: m.Entry, draft: Draft, looked: Mapping[str, m.Check]) -> m.Entry:
+        advised = self._advised(draft, looked, (entry.model, entry.context, entry.cache), False)
+        return changed(entry, checks=_checks(looked, advised))
+
+    def _advised(self, draft: Draft, looked: Mapping[str, m.Check], groups: _Groups, ended: bool) -> tuple[str, ...]:
+        """What to do next with an agent's context; a side call has none of its own. A call that just `ended` is one
+        more of its session."""
+        if draft.kind != "agent":
+            return ()
+        facts = _facts(draft, looked, groups)
+        past = self._advisor.after(draft.past, facts)
+        if ended:
+            self._advisor.keep(draft.link.session, past)
+        return self._advisor.advise(facts, past)
 
     def _resumed(self, names: Sequence[tuple[str, str]], outline: Outline) -> Found | None:
         if not len(self._traces):
@@ -345,15 +367,18 @@ class Ledger:
             _origin(draft),
         )
         money = price(response.usage, verdict.card, verdict.avoidable(draft), draft.surface.facts.unit)
+        groups = _model(draft, response, verdict.card), self._context(draft), _cache(draft, response, ending, verdict)
+        looked = _looked(draft.tools.check if draft.tools else None, draft.examination)
+        advised = self._advised(draft, looked, groups, ending.how != "failed")
         return m.Entry(
             self=own,
             task=names,
-            model=_model(draft, response, verdict.card),
-            context=self._context(draft),
-            cache=_cache(draft, response, ending, verdict),
+            model=groups[0],
+            context=groups[1],
+            cache=groups[2],
             request=_request(draft, response, ending, timing),
             money=_money(money),
-            checks=_checks(draft.tools.check if draft.tools else None, draft.examination),
+            checks=_checks(looked, advised),
             sampling=draft.request.sampling,
             usage=response.usage,
             cost_components=money.components,
@@ -481,20 +506,50 @@ def _subject(surface: Surface, name: str, request: m.Request, outline: Outline, 
 
 
 _UNCHECKED = m.ChecksGroup()
+_VERDICTS = {"repository": "repo_check"}
 
 
-def _checks(tools: m.Check | None, examined: Examination | None) -> m.ChecksGroup:
-    """The verdicts of all pillars that looked, each with its findings."""
-    looked = {"tools": tools}
+def _looked(tools: m.Check | None, examined: Examination | None) -> Mapping[str, m.Check]:
+    """The checks of all pillars that looked."""
+    found = {"tools": tools}
     if examined is not None:
-        looked |= {"policy": examined.policy, "constraints": examined.constraints, "state": examined.state}
-    known = {pillar: check for pillar, check in looked.items() if check is not None}
-    if not known:
+        found |= {"policy": examined.policy, "constraints": examined.constraints, "state": examined.state}
+    return {pillar: check for pillar, check in found.items() if check is not None}
+
+
+def _checks(looked: Mapping[str, m.Check], advised: tuple[str, ...]) -> m.ChecksGroup:
+    """The verdicts of all pillars that looked, each with its findings; what they advise themselves, and what follows
+    from all of them."""
+    if not looked and not advised:
         return _UNCHECKED
-    verdicts = {f"{pillar}_check": check.verdict for pillar, check in known.items()}
-    findings = {pillar: check.findings for pillar, check in known.items()}
-    advice = tuple(word for check in known.values() for word in check.advice)
+    verdicts = {_VERDICTS.get(pillar, f"{pillar}_check"): check.verdict for pillar, check in looked.items()}
+    findings = {pillar: check.findings for pillar, check in looked.items()}
+    advice = (*(word for check in looked.values() for word in check.advice), *advised)
     return m.ChecksGroup(**verdicts, **findings, advice=advice)  # type: ignore[arg-type]
+
+
+_Groups = tuple[m.ModelGroup, m.ContextGroup, m.CacheGroup]
+
+
+def _facts(draft: Draft, looked: Mapping[str, m.Check], groups: _Groups) -> Facts:
+    """What advice goes by. What differs from another session's call is no change of this one's."""
+    model, context, cache = groups
+    head = draft.link.head
+    own = head is not None and head.session == draft.link.session
+    parts = (context.identity_changed or ()) if own else ()
+    if cache.miss_cause == "policy_changed" and "expected" in cache.miss_detail:
+        parts = tuple(part for part in parts if part != "policy")
+    return Facts(
+        looked, cache.input_tokens, cache.cached_tokens, model.context_window, model.model_id, model.reasoning_effort,
+        draft.surface.facts.windows, parts, draft.around.repo_head, _compacted(cache),
+        hashes={name: getattr(context, name) for name in EXPECTED},
+    )  # fmt: skip
+
+
+def _compacted(cache: m.CacheGroup) -> bool:
+    return cache.miss_cause == "history_compacted" or any(
+        word.startswith("history_compacted") for word in cache.miss_secondary
+    )
 
 
 def _same_cache(link: Link, identity: Identity) -> bool:

@@ -9,10 +9,11 @@ from typing import Any
 
 import orjson
 
-from otel_context_ledger import accounts, canonical, line, spelling, surfaces
+from otel_context_ledger import accounts, canonical, line, spelling, surfaces, thresholds
 from otel_context_ledger import model as m
 from otel_context_ledger.cli import show, tasks
 from otel_context_ledger.cli.calls import Call
+from otel_context_ledger.correctness import advice
 from otel_context_ledger.correctness.tools import contracts, definitions, schemas
 from otel_context_ledger.correctness.tools.check import Tools
 from otel_context_ledger.correctness.tools.registry import Registry
@@ -195,9 +196,11 @@ def tell(registry: Registry, call: Mapping[str, Any]) -> None:
 
 def run_tools(given: Mapping[str, Any], want: Any) -> Any:
     """Two schemas → what changed from one to the other; a sequence of calls → the entry of each, or of the ones that
-    `of` names."""
+    `of` names, with the advice that is the tools' own."""
     if "calls" in given:
         rows = run_lineage(given, None)
+        for row in rows:
+            row["checks"]["advice"] = [text for text in row["checks"]["advice"] if not text.startswith(advice.WORDS)]
         chosen = [rows[at] for at in given["of"]] if "of" in given else rows
         found = {"entries": chosen, "advised": sum(bool(row["checks"]["advice"]) for row in rows)}
         return pruned(found, want)
@@ -291,6 +294,30 @@ def outcome(at: int, told: Mapping[str, Any]) -> m.Outcome:
     )  # fmt: skip
 
 
+def run_advice(given: Mapping[str, Any], want: Any) -> Any:
+    """What is known of the calls of a session, each over the one before → the advice on the last."""
+    limits, bad = thresholds.read(given.get("limits", {}))
+    assert not bad
+    past, facts = advice.NEW, advice.Facts()
+    told: dict[str, Any] = {}
+    for call in chain.from_iterable([one] * one.get("times", 1) for one in given["calls"]):
+        told = {
+            **told,
+            "compacted": False,
+            "changed": (),
+            **{k: v for k, v in call.items() if k not in ("times", "grows")},
+        }
+        told["input"] = told.get("input", 0) + call.get("grows", 0)
+        facts = advice.Facts(**{**told, "checks": {name: check_of(one) for name, one in told["checks"].items()}})
+        past = advice.after(past, facts, limits)
+    return list(advice.advise(facts, past, limits))
+
+
+def check_of(told: Mapping[str, Any]) -> m.Check:
+    """A verdict with its findings."""
+    return m.Check(told["verdict"], m.Findings(*(tuple(told.get(k, ())) for k in ("detail", "counts", "evidence"))))
+
+
 def repeated(call: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
     return ({**call, "at": call["at"] + n * call.get("every", 0)} for n in range(call.get("times", 1)))
 
@@ -312,4 +339,5 @@ RUNNERS: Mapping[str, Callable[[Mapping[str, Any], Any], Any]] = {
     "tasks": run_tasks,
     "tools": run_tools,
     "compaction": run_compaction,
+    "advice": run_advice,
 }
