@@ -11,7 +11,7 @@ import orjson
 from otel_context_ledger.model import Entry, Outcome, Trail
 from otel_context_ledger.outcomes import EVIDENCE
 
-KIND, OUTCOME = "kind", "outcome"
+KIND, OUTCOME, COMPACTION = "kind", "outcome", "compaction"
 GROUPS = ("self", "task", "model", "context", "cache", "request", "money", "checks")
 
 

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import TypeAlias
 
 from otel_context_ledger import __version__, config
-from otel_context_ledger.cli import diff, doctor, explain, outcome, show, tasks, verify
+from otel_context_ledger.cli import diagnose, diff, doctor, explain, outcome, show, tasks, verify
 from otel_context_ledger.cli.calls import Unusable
 from otel_context_ledger.cli.printing import Answer, write
 
 FINE, FOUND, REFUSED = 0, 1, 2
 EXIT_CODES = """exit codes:
   0  fine
-  1  verify or doctor found something wrong
+  1  verify, doctor or diagnose found something wrong
   2  wrong usage, an unknown call, or a ledger file that is missing, empty or not ours"""
 Command: TypeAlias = Callable[[argparse.Namespace, config.Config], Answer]
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -64,6 +64,10 @@ def parser() -> argparse.ArgumentParser:
     comparing.add_argument("b", metavar="B", help=ONE_CALL)
     counting = _command(commands, "tasks", "what each task cost, how it ended, and what a success costs", tasks.answer)
     counting.add_argument("--task", metavar="T", help="only the task with this id, or those that begin so")
+    looking = _command(commands, "diagnose", "sixteen symptoms: found, not found, or not to be told", diagnose.answer)
+    looking.add_argument("--task", metavar="T", help="only the calls of the task with this id or beginning")
+    looking.add_argument("--session", metavar="S", help="only the calls of the session with this id or beginning")
+    looking.add_argument("--since", metavar="WHEN", help="only calls that began since then: 2h, 7d, 2026-11-30T14:00")
     _telling(_command(commands, "outcome", "say how a task ended, now or hours later", outcome.answer))
     _command(commands, "verify", "whether the ledger file is whole and consistent", verify.answer)
     _command(commands, "doctor", "whether the ledger is active and set up right here", doctor.answer)

@@ -16,7 +16,7 @@ from pathlib import Path
 from otel_context_ledger import store
 from otel_context_ledger.cli.printing import plural
 from otel_context_ledger.config import Config
-from otel_context_ledger.line import KIND, OUTCOME
+from otel_context_ledger.line import COMPACTION, KIND, OUTCOME
 from otel_context_ledger.semconv import ENTRY_FIELDS
 
 DEFAULT_FILE = Path("ledger.jsonl")
@@ -92,9 +92,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """The calls of a ledger file in the order in which they ended, its files, and its other lines: `outcomes`, how many
-    are of kinds that this version does not know, and the places of those that are none of ours: cut off at the end of a
-    file, no JSON object, or somebody else's."""
+    """The calls of a ledger file in the order in which they ended, its files, and its other lines: `outcomes`,
+    `compactions`, how many are of kinds that this version does not know, and the places of those that are none of ours:
+    cut off at the end of a file, no JSON object, or somebody else's."""
 
     path: Path
     calls: tuple[Call, ...]
@@ -104,6 +104,7 @@ class Book:
     foreign: tuple[str, ...] = ()
     outcomes: tuple[Call, ...] = ()
     other_kinds: int = 0
+    compactions: tuple[Call, ...] = ()
 
     @property
     def strange(self) -> int:
@@ -157,10 +158,11 @@ def read(path: Path) -> Book:
         foreign=tuple(call.place for call in of_sort["foreign"]),
         outcomes=of_sort["outcome"],
         other_kinds=len(of_sort["other"]),
+        compactions=of_sort["compaction"],
     )
 
 
-SORTS = ("call", "outcome", "other", "foreign", "unreadable", "torn")
+SORTS = ("call", "outcome", "compaction", "other", "foreign", "unreadable", "torn")
 
 
 def _sort(line: store.Line, call: Call) -> str:
@@ -172,7 +174,7 @@ def _sort(line: store.Line, call: Call) -> str:
     kind = line.entry.get(KIND)
     if not isinstance(kind, str):
         return "foreign"
-    return "outcome" if kind == OUTCOME else "other"
+    return kind if kind in (OUTCOME, COMPACTION) else "other"
 
 
 def find(book: Book, wanted: str) -> Call:
@@ -194,9 +196,18 @@ def find(book: Book, wanted: str) -> Call:
 
 def of_session(calls: Iterable[Call], wanted: str) -> list[Call]:
     """The calls of the session with this id, else of all sessions whose ids begin so."""
-    known = [(call.text("session_id") or "", call) for call in calls]
-    exact = [call for session, call in known if session == wanted]
-    return exact or [call for session, call in known if wanted and session.startswith(wanted)]
+    return _of("session_id", calls, wanted)
+
+
+def of_task(calls: Iterable[Call], wanted: str) -> list[Call]:
+    """The calls of the task with this id, else of all tasks whose ids begin so."""
+    return _of("task_id", calls, wanted)
+
+
+def _of(field: str, calls: Iterable[Call], wanted: str) -> list[Call]:
+    known = [(call.text(field) or "", call) for call in calls]
+    exact = [call for name, call in known if name == wanted]
+    return exact or [call for name, call in known if wanted and name.startswith(wanted)]
 
 
 def _placed(raw: Mapping[str, object], group: str | None, name: str) -> object:

@@ -7,7 +7,7 @@ the rate; what no task was named for is `unattributed`; quota is never dollars.
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 
 from otel_context_ledger.accounts import Account, Attempt, Books, Expense, Session, Sums, Yield, settle
@@ -39,7 +39,7 @@ STYLES = {SUCCESS: "green", FAILURE: "red"}
 def answer(arguments: Namespace, settings: Config) -> Answer:
     """The accounts of all tasks, or of those that the options choose. Raises `Unusable`."""
     book = c.opened(arguments, settings)
-    books = opened(book, _failed(settings), arguments.task)
+    books = opened(book, failed(settings), arguments.task)
     if arguments.task is not None and not books.accounts:
         raise c.Unusable(f"There is no task {arguments.task!r} in {book.path}.")
     found = {"files": list(map(str, book.files)), **document(books)}
@@ -64,6 +64,12 @@ def opened(book: Book, failed: frozenset[str], wanted: str | None = None) -> Boo
         calls = [call for call in calls if call.task_id in chosen]
         told = [one for one in told if one.task_id in chosen]
     return settle(calls, told)
+
+
+def booked(book: Book, chosen: Sequence[Call], failed: frozenset[str]) -> Books:
+    """The books over some of a ledger's calls, with what was told of their tasks."""
+    ids = {call.text("task_id") for call in chosen}
+    return settle([expense(call, failed) for call in chosen], [one for one in o.of(book) if one.task_id in ids])
 
 
 def expense(call: Call, failed: frozenset[str]) -> Expense:
@@ -177,7 +183,8 @@ def _session(one: Session) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _failed(settings: Config) -> frozenset[str]:
+def failed(settings: Config) -> frozenset[str]:
+    """The finish reasons of answers that are no success."""
     try:
         return facts.load(settings.facts).failed
     except ValueError:

@@ -20,7 +20,7 @@ KEEP, COMPACT, NEW_SESSION, REBUILD_CONTEXT, LARGER_WINDOW, SMALLER_WINDOW = WOR
 )  # fmt: skip
 SOUND = frozenset({"consistent", "fresh", "held", "compatible"})
 # A pillar to which nothing was declared was not asked; that it knows nothing is no reason for doubt.
-NOT_ASKED = frozenset({"reason=no_registry", "reason=no_rules_files"})
+NOT_ASKED = frozenset({"reason=no_registry", "reason=no_rules_files", "reason=nothing_read"})
 MAX_TEXT = 200
 MAX_ADVICE = 8
 # Calls of a session, since it began or was compacted, before its growth is known well enough to be told on.
@@ -101,8 +101,9 @@ def _unexpected(facts: Facts, past: Past, limits: Thresholds) -> str | None:
 
 
 def _files(facts: Facts, past: Past, limits: Thresholds) -> str | None:
+    """A formatter's rewrite right after an edit is of low severity, and no reason."""
     check = facts.checks.get("repository")
-    if check is None or check.verdict not in ("stale", "root_mismatch"):
+    if check is None or check.verdict not in ("stale", "root_mismatch") or "low" in check.findings.detail:
         return None
     if check.verdict == "root_mismatch":
         return f"repository root_mismatch: files read belong to another working tree, {_reused(facts)}"

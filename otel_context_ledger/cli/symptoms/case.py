@@ -1,0 +1,119 @@
+"""What a symptom is looked for in, and what comes of looking. What no line holds is unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from otel_context_ledger.accounts import Books
+from otel_context_ledger.cli.calls import MISSING, Call
+from otel_context_ledger.cli.printing import plural, share
+from otel_context_ledger.thresholds import DEFAULTS, Thresholds
+
+FOUND, NOT_FOUND, CANNOT_TELL = "found", "not_found", "cannot_tell"
+MAX_LISTED = 5
+LOST = frozenset({"lost", "superseded_revived"})
+_OPEN = frozenset({None, "unknown", "not_verifiable", "unavailable"})
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What came of looking for a symptom: `evidence` in sentences with the entries that it is from, `missing` what it
+    would take to tell. Of `of` things `looked` could be looked at."""
+
+    verdict: str
+    evidence: tuple[str, ...] = ()
+    missing: str | None = None
+    entries: tuple[str, ...] = ()
+    looked: int | None = None
+    of: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Calls, each once and in the order in which they began; the books over them; the compactions that were told of,
+    each once; and the thresholds."""
+
+    calls: Sequence[Call]
+    books: Books
+    compactions: Sequence[Call] = ()
+    limits: Thresholds = DEFAULTS
+
+    @property
+    def own(self) -> list[Call]:
+        """The calls of the agents themselves, without summaries and side calls."""
+        return [call for call in self.calls if call.text("request_kind") in (None, "agent")]
+
+    def sessions(self) -> dict[str, list[Call]]:
+        """The agents' calls by session."""
+        found: dict[str, list[Call]] = {}
+        for call in self.own:
+            name = call.text("session_id")
+            if name is not None:
+                found.setdefault(name, []).append(call)
+        return found
+
+
+def found(evidence: Iterable[str], entries: Iterable[Call] = ()) -> Finding:
+    """The symptom is there. Of much evidence the first is told, and how much more there is."""
+    told = list(evidence)
+    more = [f"and {len(told) - MAX_LISTED:,} more like these"] if len(told) > MAX_LISTED else []
+    return Finding(FOUND, (*told[:MAX_LISTED], *more), entries=tuple(dict.fromkeys(c.entry_id for c in entries)))
+
+
+def clear(looked: int, of: int, noun: str = "call", evidence: Iterable[str] = ()) -> Finding:
+    """The symptom is in none of what could be looked at."""
+    return Finding(NOT_FOUND, (f"looked at {looked:,} of {plural(of, noun)}", *evidence), looked=looked, of=of)
+
+
+def open_(missing: str, evidence: Iterable[str] = ()) -> Finding:
+    """Whether it is there cannot be told."""
+    return Finding(CANNOT_TELL, tuple(evidence), missing)
+
+
+def verdict(call: Call, field: str) -> str | None:
+    """A check's verdict, where it is one."""
+    word = call.text(field)
+    return None if word in _OPEN else word
+
+
+def hit(call: Call) -> float | None:
+    """The share of a prompt that was read from the cache."""
+    whole, cached = call.count("input_tokens"), call.count("cached_tokens")
+    return cached / whole if whole and cached is not None else None
+
+
+def reused(call: Call) -> str:
+    """The share in words."""
+    whole, cached = call.count("input_tokens"), call.count("cached_tokens")
+    return "reuse unknown" if whole is None or cached is None else f"{share(cached, whole)} of {whole:,} tokens reused"
+
+
+def causes(call: Call) -> list[str]:
+    """The causes of a miss, the primary one first, without their details."""
+    first = call.text("miss_cause")
+    words = [*([first] if first else []), *(call.words("miss_secondary") or ())]
+    return [word.partition("(")[0] for word in words]
+
+
+def named(call: Call, field: str, *kinds: str) -> list[str]:
+    """What a check's evidence names under these words."""
+    pairs = (word.partition("=") for word in call.words(field) or ())
+    return [value.split(":")[0] for kind, _, value in pairs if kind in kinds]
+
+
+def number(call: Call, field: str, *names: str) -> int | None:
+    """The first of these numbers that a check counted."""
+    pairs = dict(word.partition("=")[::2] for word in call.words(field) or ())
+    found = next((pairs[name] for name in names if name in pairs), "")
+    return int(found) if found.isdecimal() and len(found) < 16 else None
+
+
+def compacted(call: Call) -> bool:
+    """Whether a call is the first after a compaction."""
+    return call.text("compaction_event") is not None or "history_compacted" in causes(call)
+
+
+def tells_of_compactions(case: Case) -> bool:
+    """Whether the ledger would say that there was one: it has the field, or a line of one."""
+    return bool(case.compactions) or any(call.value("compaction_event") is not MISSING for call in case.calls)

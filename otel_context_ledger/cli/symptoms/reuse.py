@@ -1,0 +1,152 @@
+"""Symptoms of reuse: prompts that were read anew, and what it took until an answer began."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby, pairwise
+from statistics import median
+
+from otel_context_ledger.cli.calls import Call
+from otel_context_ledger.cli.printing import money, plural, span
+from otel_context_ledger.cli.symptoms.case import Case, Finding, causes, clear, found, hit, open_, reused
+
+# Causes that are a change of what was sent or where to, and not the passing of time or the provider's doing.
+SWITCHES = frozenset({
+    "model_changed", "effort_changed", "settings_changed", "client_version_changed", "cache_key_changed",
+    "route_changed", "policy_changed", "volatile_prefix", "tools_changed", "tools_reordered",
+    "tools_serialization_changed", "history_compacted", "history_rewritten", "retention_changed",
+})  # fmt: skip
+UNEXPLAINED = frozenset({"provider_unexplained", "previous_unknown", "not_reported"})
+LONG_PREFIX = 2_000
+NO_COUNTS = "cached tokens: no call's provider reported them"
+FEWEST = 5
+SLOWER = 1.5
+NEAR = 2.0
+
+
+def after_model_switch(case: Case) -> Finding:
+    """A long prefix was read anew by the first call to another model within a session."""
+    switched = list(_switches(case))
+    hurt = [pair for pair in switched if _lost(pair[1]) >= LONG_PREFIX and hit(pair[1]) is not None]
+    if hurt:
+        return found((_switch(old, call) for old, call in hurt), (call for _, call in hurt))
+    measured = [call for _, call in switched if hit(call) is not None]
+    if switched and not measured:
+        return open_("cached tokens of the calls that follow a change of the model")
+    if any(call.text("model_id") is None for call in case.own):
+        return open_("the model of every call")
+    own = len(case.own)
+    told = [f"changes of the model within a session: {len(switched)}"]
+    return clear(own, own, evidence=told) if case.sessions() else open_("sessions: no call names one")
+
+
+def _switches(case: Case) -> Iterator[tuple[Call, Call]]:
+    by_id = {call.entry_id: call for call in case.calls}
+    for calls in case.sessions().values():
+        for before, call in pairwise(calls):
+            against = by_id.get(call.text("comparable_id") or "", before)
+            models = against.text("model_id"), call.text("model_id")
+            if None not in models and (models[0] != models[1] or "model_changed" in causes(call)):
+                yield against, call
+
+
+def _lost(call: Call) -> int:
+    """Tokens that could have been reused; where that is not known, those that were not."""
+    known = call.count("avoidable_tokens"), call.count("cache_miss_tokens")
+    return next((number for number in known if number is not None), 0)
+
+
+def _switch(old: Call, call: Call) -> str:
+    cost = call.number("cost_avoidable")
+    paid = f", {money(cost, call.text('cost.currency'))} of it avoidable" if cost else ""
+    models = f"{old.text('model_id')} to {call.text('model_id')}"
+    return f"{call.entry_id}: {models} in one session, {_lost(call):,} tokens read anew{paid} ({reused(call)})"
+
+
+def which_switch(case: Case) -> Finding:
+    """Each change that made a prompt be read anew, the dearest first."""
+    measured = [call for call in case.own if hit(call) is not None]
+    if not measured:
+        return open_(NO_COUNTS)
+    missed = [call for call in measured if call.flag("miss_significant") and call.text("miss_cause")]
+    by_cause: dict[str, list[Call]] = {}
+    for call in missed:
+        by_cause.setdefault(call.text("miss_cause") or "", []).append(call)
+    blamed = {cause: calls for cause, calls in by_cause.items() if cause in SWITCHES}
+    if blamed:
+        return found(_ranked(blamed), (call for calls in blamed.values() for call in calls))
+    dark = [call for call in missed if call.text("miss_cause") in UNEXPLAINED]
+    if dark:
+        return open_(f"a cause that a change explains: {', '.join(_ranked(by_cause))}")
+    return clear(len(measured), len(case.own))
+
+
+def _ranked(by_cause: Mapping[str, list[Call]]) -> list[str]:
+    sums = sorted(
+        ((sum(map(_lost, calls)), cause, calls) for cause, calls in by_cause.items()), key=lambda row: -row[0]
+    )
+    return [
+        f"{cause}: {lost:,} tokens read anew in {plural(len(calls), 'call')} ({_first(calls)})"
+        for lost, cause, calls in sums
+    ]
+
+
+def _first(calls: list[Call]) -> str:
+    return ", ".join([call.entry_id for call in calls[:3]] + (["…"] if len(calls) > 3 else []))
+
+
+def slow_large_window(case: Case) -> Finding:
+    """Of one surface, prompts that fit a smaller window began to be answered later in the larger one."""
+    timed = [call for call in case.own if call.number("time_to_first_token") and call.count("context_window")]
+    timed = [call for call in timed if call.count("input_tokens")]
+    if not timed:
+        return open_("times to the first token: no call streamed, or their windows are not known")
+    pairs = {
+        surface: list(_matched(list(calls))) for surface, calls in groupby(sorted(timed, key=_surface), key=_surface)
+    }
+    enough = {surface: rows for surface, rows in pairs.items() if len(rows) >= FEWEST}
+    slow = {surface: rows for surface, rows in enough.items() if _median(rows, 1) >= SLOWER * _median(rows, 2)}
+    if slow:
+        return found((_slow(*row) for row in slow.items()), (call for rows in slow.values() for call, _, _ in rows))
+    compared = sum(map(len, pairs.values()))
+    if not enough:
+        return open_(f"calls of like prompts in two windows of one surface: {compared} of the {FEWEST} that it takes")
+    return clear(compared, len(timed))
+
+
+def _median(rows: Sequence[tuple[Call, float, float]], at: int) -> float:
+    return median(row[at] for row in rows)  # type: ignore[type-var,return-value]
+
+
+def _slow(surface: str, rows: Sequence[tuple[Call, float, float]]) -> str:
+    return (
+        f"{surface}: {span(_median(rows, 1))} instead of {span(_median(rows, 2))} to the first token (medians of "
+        f"{len(rows)} prompts that fit the smaller window, against ones of like size in it)"
+    )
+
+
+def _surface(call: Call) -> str:
+    return call.text("provider_surface") or "unknown"
+
+
+def _matched(calls: list[Call]) -> Iterator[tuple[Call, float, float]]:
+    """Calls in the largest window whose prompt fits the smallest, each with its time and the median time of calls in
+    the smallest window with as large a prompt and the same outcome of the cache."""
+    windows = {call.count("context_window") or 0 for call in calls}
+    small, large = min(windows), max(windows)
+    if small == large:
+        return
+    other = [call for call in calls if call.count("context_window") == small]
+    for call in calls:
+        size = call.count("input_tokens") or 0
+        if call.count("context_window") != large or size > small:
+            continue
+        like = [one for one in other if _like(one, call)]
+        if like:
+            own = call.number("time_to_first_token") or 0.0
+            yield call, own, median(one.number("time_to_first_token") or 0.0 for one in like)
+
+
+def _like(one: Call, other: Call) -> bool:
+    sizes = one.count("input_tokens") or 0, other.count("input_tokens") or 0
+    return max(sizes) <= NEAR * min(sizes) and one.text("cache_outcome") == other.text("cache_outcome")

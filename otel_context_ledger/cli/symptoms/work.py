@@ -1,0 +1,150 @@
+"""Symptoms of work and money: what a success costs, what is added to what, and what a second try begins with."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import resources
+
+from otel_context_ledger.accounts import Account
+from otel_context_ledger.cli.calls import Call
+from otel_context_ledger.cli.printing import money, plural
+from otel_context_ledger.cli.symptoms.case import Case, Finding, clear, found, open_
+from otel_context_ledger.outcomes import FAILURE, SUCCESS
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+QUOTA_SURFACES = frozenset({"kimi_code"})
+FEWEST = 4
+FALLS, STAYS = 0.9, 0.98
+_SAME = tomllib.loads(resources.files(__package__).joinpath("same_models.toml").read_text("utf-8"))["same"]
+SAME: Mapping[str, str] = {name: model for model, names in _SAME.items() for name in names}
+
+
+def cheaper_sessions(case: Case) -> Finding:
+    """From the earlier to the later half of the tasks, a session became cheaper and a success did not."""
+    decided = [one for one in case.books.accounts if one.outcome.word in (SUCCESS, FAILURE)]
+    if len(decided) < FEWEST:
+        return open_(f"tasks with an outcome: {len(decided)} of the {FEWEST} that it takes to compare halves")
+    amounts = [one.sums.dollars for one in decided]
+    if any(one.sums.partial or one.sums.quota for one in decided) or None in amounts:
+        return open_("the dollars of every task that has an outcome: some are unknown or paid by quota")
+    halves = decided[: len(decided) // 2], decided[len(decided) // 2 :]
+    sessions = [_spent(half) / max(1, sum(len(one.sessions) for one in half)) for half in halves]
+    successes = [sum(one.outcome.word == SUCCESS for one in half) for half in halves]
+    if not successes[0]:
+        return open_("a success among the earlier tasks")
+    per = [_spent(half) / n if n else None for half, n in zip(halves, successes, strict=True)]
+    told = (
+        f"cost per session {money(sessions[0])}, then {money(sessions[1])}; per successful task {money(per[0])}, then "
+    )
+    told += money(per[1]) if per[1] is not None else "no success"
+    if sessions[1] <= FALLS * sessions[0] and (per[1] is None or per[1] >= STAYS * (per[0] or 0.0)):
+        return found([f"{told} (the earlier and later {plural(len(halves[0]), 'task')})"])
+    return clear(len(decided), len(case.books.accounts), "task", [told])
+
+
+def _spent(accounts: Sequence[Account]) -> float:
+    return sum(one.sums.dollars or 0.0 for one in accounts)
+
+
+def mixed_money(case: Case) -> Finding:
+    """Calls that a plan pays for stand in one sum with calls that cost dollars."""
+    known = [call for call in case.calls if call.text("cost.unit") or call.text("provider_surface") in QUOTA_SURFACES]
+    if not known:
+        return open_("how calls are paid: no line says quota or dollars")
+    priced = [call for call in known if _plan(call) and call.number("cost.amount") is not None]
+    mixed = [one for one in case.books.accounts if one.sums.quota and one.sums.quota < one.sums.calls]
+    told = [f"{call.entry_id}: a call of {call.text('provider_surface')} with an amount of dollars" for call in priced]
+    told += [
+        f"task {one.task_id}: {plural(one.sums.quota, 'call')} paid by quota, "
+        f"{plural(one.sums.calls - one.sums.quota, 'call')} {money(one.sums.dollars)}: the dollars are not what it took"
+        for one in mixed
+    ]
+    ids = {one.task_id for one in mixed}
+    return found(told, [*priced, *_of(case, ids)]) if told else clear(len(known), len(case.calls))
+
+
+def _plan(call: Call) -> bool:
+    return call.text("cost.unit") == "quota" or call.text("provider_surface") in QUOTA_SURFACES
+
+
+def _of(case: Case, tasks: set[str | None]) -> list[Call]:
+    return [call for call in case.calls if call.text("task_id") in tasks]
+
+
+def many_names(case: Case) -> Finding:
+    """One model was called under several names or in several products, whose figures stand apart."""
+    named = [call for call in case.calls if call.text("model_id")]
+    if not named:
+        return open_("the model of any call")
+    groups: dict[str, dict[tuple[str, str], list[Call]]] = {}
+    for call in named:
+        place = call.text("provider_surface") or "unknown", call.text("model_id") or ""
+        groups.setdefault(_model(call), {}).setdefault(place, []).append(call)
+    several = {model: places for model, places in groups.items() if len(places) > 1}
+    if several:
+        told = (f"{model}: {', '.join(_place(*place, calls) for place, calls in places.items())}"
+                for model, places in several.items())  # fmt: skip
+        return found(told, (calls[0] for places in several.values() for calls in places.values()))
+    unserved = {_model(call) for call in named if not call.text("model_served")} - set(SAME.values())
+    if len(groups) > 1 and unserved:
+        return open_(f"which model served {', '.join(sorted(unserved))}: the answers do not say")
+    return clear(len(named), len(case.calls))
+
+
+def _model(call: Call) -> str:
+    """The model behind a name: without the maker before it and the variant after it, and one of those that are known
+    to be the same."""
+    names = [call.text("model_id") or "", call.text("model_served") or ""]
+    bare = [name.rsplit("/", 1)[-1].partition(":")[0].partition("[")[0].lower() for name in names if name]
+    return next((SAME[name] for name in bare if name in SAME), bare[-1])
+
+
+def _place(surface: str, model: str, calls: Sequence[Call]) -> str:
+    return f"{model} on {surface} ({plural(len(calls), 'call')})"
+
+
+def lost_retry(case: Case) -> Finding:
+    """A later attempt began in a new session that shares nothing with the one before."""
+    if not case.books.accounts:
+        return open_("tasks: no call names one (task(…), CONTEXT_LEDGER_TASK_ID)")
+    tried = [one for one in case.books.accounts if len(one.sessions) > 1]
+    rows = [row for one in tried for row in _fresh(case, one)]
+    if rows:
+        return found((text for text, _ in rows), (call for _, call in rows))
+    return clear(len(tried), len(case.books.accounts), "task", ["tasks with more than one session are looked at"])
+
+
+def _fresh(case: Case, account: Account) -> Iterator[tuple[str, Call]]:
+    """The sessions of a task that began after another had ended, as a cold start without its history or a summary."""
+    by_session: dict[str, list[Call]] = {}
+    for call in case.own:
+        if call.text("task_id") == account.task_id and call.text("session_id"):
+            by_session.setdefault(call.text("session_id") or "", []).append(call)
+    ended: list[tuple[float, Call]] = []
+    for calls in by_session.values():
+        first, last = calls[0], calls[-1]
+        begun = first.number("started_at")
+        before = [one for at, one in ended if begun is not None and at <= begun]
+        if before and _alone(first):
+            yield _restarted(account, first, before[-1]), first
+        if last.closed is not None:
+            ended.append((last.closed, last))
+
+
+def _restarted(account: Account, first: Call, before: Call) -> str:
+    new, old = (plural(call.count("history_length") or 0, "message") for call in (first, before))
+    session = f"{first.text('session_id')} ({first.entry_id})"
+    return (
+        f"task {account.task_id}: {session} begins with {new} and shares none of {old} of {before.text('session_id')}"
+    )
+
+
+def _alone(call: Call) -> bool:
+    """A session's first call that continues nothing, by all that is known of it; a subagent's is meant to."""
+    names = ("fork_of", "parent_session_id", "comparable_id", "summary_hash")
+    return call.count("history_length") is not None and not any(call.text(name) for name in names)
