@@ -542,7 +542,7 @@ def _facts(draft: Draft, looked: Mapping[str, m.Check], groups: _Groups) -> Fact
     return Facts(
         looked, cache.input_tokens, cache.cached_tokens, model.context_window, model.model_id, model.reasoning_effort,
         draft.surface.facts.windows, parts, draft.around.repo_head, _compacted(cache),
-        hashes={name: getattr(context, name) for name in EXPECTED},
+        hashes={name: getattr(context, name) for name in EXPECTED}, wasted=bool(cache.miss_significant),
     )  # fmt: skip
 
 

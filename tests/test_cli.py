@@ -215,7 +215,7 @@ def test_help_documents_exit_codes(argv: list[str], capsys: pytest.CaptureFixtur
     assert (stopped.value.code, codes) == (
         0,
         "  0  fine\n"
-        "  1  verify or doctor found something wrong\n"
+        "  1  verify, doctor or diagnose found something wrong\n"
         "  2  wrong usage, an unknown call, or a ledger file that is missing, empty or not ours\n",
     )
 
@@ -291,7 +291,7 @@ def test_show_as_json(run: Run) -> None:
                 "entry_id": "bb33", "started_at": NOON + 60, "session_id": "s-two", "model_id": "kimi-k3",
                 "input_tokens": 1000, "cached_tokens": None, "cache_miss_tokens": None, "cache_outcome": "unknown",
                 "policy_check": None, "repo_check": None, "tools_check": None, "constraints_check": None,
-                "state_check": None, "miss_cause": "not_reported", "miss_detail": [], "request_kind": "agent", "call_end": "complete",
+                "state_check": None, "advice": [], "miss_cause": "not_reported", "miss_detail": [], "request_kind": "agent", "call_end": "complete",
                 "error_type": None, "cost": None, "cost_currency": None, "cost_source": None, "cost_unit": None,
                 "cost_missing": "price_missing:model",
             }

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from otel_context_ledger.cli.symptoms import CANNOT_TELL, FOUND, NOT_FOUND, SYMPTOMS
 from tests.vectors import RUNNERS
 
 ROOT = Path(__file__).parent.parent
@@ -37,6 +38,13 @@ def test_every_case_has_its_vector() -> None:
     named = (part for parameter in cases() for part in parameter.values[1]["name"].split())
     wanted = {"CM": CAUSES, "AC": ACCOUNTS, "AT": TASKS, "TS": TOOLS, "CP": COMPACTIONS}
     assert set(named) >= {f"{kind}{number:02d}" for kind, numbers in wanted.items() for number in numbers}
+
+
+def test_every_symptom_has_its_vectors() -> None:
+    """Each symptom of `diagnose` is found in one vector, not found in another, and not to be told in a third."""
+    known = [parameter.values[1] for parameter in cases() if parameter.values[0] == "diagnose"]
+    shown = {(case["input"]["symptom"], case["want"]["verdict"]) for case in known}
+    assert shown == {(one.id, verdict) for one in SYMPTOMS for verdict in (FOUND, NOT_FOUND, CANNOT_TELL)}
 
 
 CAUSES = [

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import orjson
 
 from otel_context_ledger import accounts, canonical, line, spelling, surfaces, thresholds
 from otel_context_ledger import model as m
-from otel_context_ledger.cli import show, tasks
-from otel_context_ledger.cli.calls import Call
+from otel_context_ledger.cli import diagnose, show, tasks
+from otel_context_ledger.cli.calls import Book, Call
+from otel_context_ledger.cli.symptoms import SYMPTOMS
 from otel_context_ledger.correctness import advice
 from otel_context_ledger.correctness.tools import contracts, definitions, schemas
 from otel_context_ledger.correctness.tools.check import Tools
@@ -318,6 +320,22 @@ def check_of(told: Mapping[str, Any]) -> m.Check:
     return m.Check(told["verdict"], m.Findings(*(tuple(told.get(k, ())) for k in ("detail", "counts", "evidence"))))
 
 
+def run_diagnose(given: Mapping[str, Any], want: Any) -> Any:
+    """Ledger lines (calls, ten seconds apart and `times` of each; outcomes and compactions), and a symptom → whether it
+    is found in them, and its evidence."""
+    each = (call for call in given["calls"] for _ in range(call.get("times", 1)))
+    base = {"duration": 1.0, **given.get("base", {})}
+    calls = tuple(Call({"entry_id": f"e{at}", "started_at": 10.0 * at, **base, **call}) for at, call in enumerate(each))
+    told = tuple(Call({"told_at": 1e6 + at, **one}, f"told:{at}") for at, one in enumerate(given.get("told", [])))
+    events = tuple(Call(event, f"event:{at}") for at, event in enumerate(given.get("compactions", [])))
+    limits, bad = thresholds.read(given.get("limits", {}))
+    assert not bad
+    book = Book(Path("ledger.jsonl"), calls, outcomes=told, compactions=events)
+    case = diagnose.gathered(book, calls, LORE.failed, limits)
+    symptom = next(one for one in SYMPTOMS if one.id == given["symptom"])
+    return pruned(asdict(symptom.test(case)), want)
+
+
 def repeated(call: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
     return ({**call, "at": call["at"] + n * call.get("every", 0)} for n in range(call.get("times", 1)))
 
@@ -340,4 +358,5 @@ RUNNERS: Mapping[str, Callable[[Mapping[str, Any], Any], Any]] = {
     "tools": run_tools,
     "compaction": run_compaction,
     "advice": run_advice,
+    "diagnose": run_diagnose,
 }

@@ -15,6 +15,7 @@ CHECKS = {
 # The verdicts that say that all is well.
 SOUND = frozenset({"consistent", "fresh", "held", "compatible"})
 UNSURE = frozenset({"unknown", "unavailable", "not_verifiable", "uncertain"})
+KEEP = "keep"
 NO_PROOF = "reuse does not show that the context was right."
 REASONS = {
     "no_registry": "no live registry and no contract is known (tool_registry(…), tool_contracts(…), or [tools.<name>] "
@@ -66,6 +67,12 @@ def short(call: Call) -> str:
     bad = [pair for pair in known if pair[1] not in SOUND | UNSURE]
     sound = [pair for pair in known if pair[1] in SOUND]
     return ", ".join(f"{name} {verdict}" for name, verdict in bad or sound or known) or "none"
+
+
+def advised(call: Call) -> str:
+    """The word of the gravest advice on a call; to go on as before is none."""
+    words = (text.partition(":")[0] for text in call.words("advice") or ())
+    return next((word for word in words if word != KEEP), "")
 
 
 def told(call: Call) -> Iterator[str]:

@@ -156,6 +156,7 @@ def record(call: Call) -> dict[str, object]:
         "cache_miss_tokens": call.count("cache_miss_tokens"),
         "cache_outcome": call.text("cache_outcome"),
         **{field: call.text(field) for field in checks.CHECKS},
+        "advice": list(call.words("advice") or ()),
         "miss_cause": call.text("miss_cause"),
         "miss_detail": list(call.words("miss_detail") or ()),
         "request_kind": call.text("request_kind"),
@@ -220,7 +221,9 @@ def _row(call: Call) -> tuple[Cell, ...]:
 
 def _checks(call: Call) -> Text:
     verdicts = {verdict for _, verdict in checks.verdicts(call) if verdict is not None}
-    return styled(checks.short(call), "yellow" if verdicts - checks.SOUND - checks.UNSURE else "")
+    advised = checks.advised(call)
+    told = f"{checks.short(call)}{f' → {advised}' if advised else ''}"
+    return styled(told, "yellow" if advised or verdicts - checks.SOUND - checks.UNSURE else "")
 
 
 def _verdict(call: Call) -> Text:

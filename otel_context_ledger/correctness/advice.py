@@ -34,7 +34,8 @@ class Facts:
     """What is known of one call. `checks` are the verdicts of the pillars that looked. `changed` names the parts of the
     identity that are not what they were in the call that this one continues within its session. `windows` are those of
     the surface by model, `head` the commit that is checked out; `compacted` says that this call is the first after a
-    compaction, `validation` what became of its summary's; `todos` are open; `hashes` are the entry's, by field."""
+    compaction, `validation` what became of its summary's; `todos` are open; `hashes` are the entry's, by field; of a
+    `wasted` call much of the prompt was read anew for a known cause."""
 
     checks: Mapping[str, Check] = field(default_factory=dict)
     input: int | None = None
@@ -49,6 +50,7 @@ class Facts:
     validation: str | None = None
     todos: int | None = None
     hashes: Mapping[str, str | None] = field(default_factory=dict)
+    wasted: bool = False
 
 
 @quick
@@ -213,7 +215,7 @@ def _sound(facts: Facts, limits: Thresholds) -> str | None:
     asked = {pillar: check for pillar, check in facts.checks.items() if _asked(check)}
     if not asked or any(check.verdict not in SOUND for check in asked.values()):
         return None
-    if not facts.input or not facts.window or facts.input >= limits.compact_at * facts.window:
+    if facts.wasted or not facts.input or not facts.window or facts.input >= limits.compact_at * facts.window:
         return None
     told = ", ".join(f"{pillar} {check.verdict}" for pillar, check in asked.items())
     return f"{told}; {_filled(facts)}, {_reused(facts)}"

@@ -109,11 +109,19 @@ def number(call: Call, field: str, *names: str) -> int | None:
     return int(found) if found.isdecimal() and len(found) < 16 else None
 
 
-def compacted(call: Call) -> bool:
-    """Whether a call is the first after a compaction."""
-    return call.text("compaction_event") is not None or "history_compacted" in causes(call)
+def rounds(calls: Iterable[Call]) -> list[int]:
+    """How often a session was compacted before each of its calls: each event and each summary is one, and a miss that a
+    compaction explains."""
+    count, last, told = 0, None, []
+    for call in calls:
+        mark = call.text("compaction_event") or call.text("summary_hash")
+        count += mark != last if mark is not None else "history_compacted" in causes(call)
+        last = mark or last
+        told.append(count)
+    return told
 
 
 def tells_of_compactions(case: Case) -> bool:
-    """Whether the ledger would say that there was one: it has the field, or a line of one."""
-    return bool(case.compactions) or any(call.value("compaction_event") is not MISSING for call in case.calls)
+    """Whether the ledger would say that there was one: it has a field for it, or a line of one."""
+    fields = ("compaction_event", "summary_trusted")
+    return bool(case.compactions) or any(call.value(name) is not MISSING for call in case.calls for name in fields)

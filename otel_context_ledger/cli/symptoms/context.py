@@ -13,20 +13,20 @@ from otel_context_ledger.cli.symptoms.case import (
     Case,
     Finding,
     clear,
-    compacted,
     found,
     hit,
     named,
     number,
     open_,
     reused,
+    rounds,
     tells_of_compactions,
     verdict,
 )
 from otel_context_ledger.outcomes import FAILURE
 
 NO_CONSTRAINTS = "verdicts on constraints: none was declared, or no request was examined"
-NO_COMPACTIONS = "what these lines do not hold: whether anything was compacted"
+NO_COMPACTIONS = "compactions: these lines do not say whether there was one"
 # What makes two contexts differ, by the fields of an entry.
 PARTS = ("policy_hash", "tool_schema_hash", "tool_contract_hash", "model_id", "reasoning_effort", "summary_hash",
          "provider_surface", "client_version")  # fmt: skip
@@ -142,7 +142,7 @@ def promoted_goal(case: Case) -> Finding:
     if wrong:
         return found((f"{_event(event)}: {word}" for event, word in wrong), _after(case, [event for event, _ in wrong]))
     audited = [event for event in case.compactions if event.text("compaction.validator_result") in ("pass", "fail")]
-    seen = max(len(case.compactions), sum(map(compacted, case.own)))
+    seen = max(len(case.compactions), sum(max(rounds(calls)) for calls in case.sessions().values()))
     if seen and not audited:
         return open_(
             f"an audit of the {plural(seen, 'compaction')}: no goal or todo was declared, or none was readable"
@@ -173,7 +173,7 @@ def deleted_files(case: Case) -> Finding:
         return open_("verdicts on the repository: no read of a file was recognised, or there is no repository")
     gone = [(call, n) for call in known if (n := number(call, "repository.counts", *DELETED))]
     if gone:
-        told = (f"{c.entry_id}: {plural(n, 'file')} that the history read is deleted, {reused(c)}" for c, n in gone)
+        told = (f"{c.entry_id}: {plural(n, 'file')} deleted that the history shows, {reused(c)}" for c, n in gone)
         return found(told, (call for call, _ in gone))
     stale = [call for call in known if call.text("repo_check") == "stale"]
     if stale and not any(number(call, "repository.counts", *DELETED) == 0 for call in known):
@@ -183,9 +183,9 @@ def deleted_files(case: Case) -> Finding:
 
 def worn_away(case: Case) -> Finding:
     """A constraint survived a compaction and is lost after a later one."""
-    if not tells_of_compactions(case) and not any(map(compacted, case.own)):
+    sessions = {name: calls for name, calls in case.sessions().items() if max(rounds(calls)) > 1}
+    if not sessions and not tells_of_compactions(case):
         return open_(NO_COMPACTIONS)
-    sessions = {name: calls for name, calls in case.sessions().items() if sum(map(compacted, calls)) > 1}
     worn = [row for name, calls in sessions.items() for row in _worn(name, calls)]
     if worn:
         return found((text for text, _ in worn), (call for _, call in worn))
@@ -196,16 +196,18 @@ def worn_away(case: Case) -> Finding:
 
 def _worn(session: str, calls: Sequence[Call]) -> Iterator[tuple[str, Call]]:
     """The constraints that a session lost after its second compaction or a later one, having held them until then."""
-    compactions, held, told = 0, False, set()
-    for call in calls:
-        compactions += compacted(call)
-        word = verdict(call, "constraints_check")
-        for name in named(call, "constraints.evidence", "lost", "negated") if word == "lost" else ():
-            if compactions > 1 and held and name not in told:
-                told.add(name)
+    told: set[str] = set()
+    judged: list[tuple[int | None, set[str]]] = []
+    for call, compactions in zip(calls, rounds(calls), strict=True):
+        if verdict(call, "constraints_check") is None:
+            continue
+        declared = number(call, "constraints.counts", "declared")
+        gone = named(call, "constraints.evidence", "lost", "negated")
+        for name in sorted({*gone} - told):
+            if compactions > 1 and any(known == declared and name not in bad for known, bad in judged):
                 yield f"{session}: {name} lost at compaction {compactions}, held before it ({call.entry_id})", call
-            told.add(name)
-        held = held or word in ("held", "lost")
+        told |= {*gone}
+        judged.append((declared, {*gone, *named(call, "constraints.evidence", "uncertain")}))
 
 
 def patch_from_summary(case: Case) -> Finding:
@@ -221,8 +223,8 @@ def patch_from_summary(case: Case) -> Finding:
     if chain:
         return found((text for text, _ in chain), (call for _, call in chain))
     ids = {account.task_id for account in failed}
-    unaudited = [call for call in case.own if call.text("task_id") in ids and compacted(call)]
-    unaudited = [call for call in unaudited if call.flag("summary_trusted") is None]
+    late = [call for calls in case.sessions().values() for call, n in zip(calls, rounds(calls), strict=True) if n]
+    unaudited = [call for call in late if call.text("task_id") in ids and call.flag("summary_trusted") is None]
     if unaudited:
         return open_(f"an audit of the summaries that failed tasks went by ({unaudited[0].entry_id})")
     return clear(len(failed), len(case.books.accounts), "task", ["tasks that failed are looked at"])

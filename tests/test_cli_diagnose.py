@@ -1,0 +1,113 @@
+"""What people read of `context-ledger diagnose`: which calls it looks at, what it says, how it ends."""
+
+# Whole outputs are compared.
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from pathlib import Path
+
+import orjson
+import pytest
+
+from otel_context_ledger import model as m
+from otel_context_ledger.cli.calls import Unusable
+from otel_context_ledger.cli.diagnose import since
+from otel_context_ledger.cli.symptoms import SYMPTOMS
+from tests.test_cli import FIRST, NOON, Run, place, run, written
+from tests.test_cli_tasks import told
+
+__all__ = ["place", "run"]
+
+GOOD = {**FIRST, "constraints_check": "held", "task_id": "T1", "session_id": "s1"}
+LOST = {
+    **GOOD, "entry_id": "bb22", "started_at": NOON + 3_600, "cached_tokens": 49_000, "cache_miss_tokens": 1_000,
+    "constraints_check": "lost", "constraints": m.Findings(evidence=("lost=C2:none:0.84",)), "task_id": "T2",
+    "session_id": "s2", "repeated_read_bytes": 0,
+}  # fmt: skip
+
+
+def test_what_is_found_comes_first_with_its_cause_and_the_way_out(run: Run) -> None:
+    """A ledger in which a constraint was lost at 98 % hits: evidence, cause, fix; then what cannot be told and why, then
+    what is not there; exit code 1."""
+    written(Path("ledger.jsonl"), GOOD, LOST)
+    code, out, err = run("diagnose")
+    lines = out.splitlines()
+    assert (code, err, lines[0]) == (1, "", "16 symptoms in 2 calls: 1 found, 6 not found, 9 cannot tell")
+    start = lines.index(
+        "FOUND  Is the hit ratio high and a constraint violated all the same?  [constraint_lost_at_high_hits]"
+    )
+    assert lines[start + 1 : start + 4] == [
+        "  evidence  bb22: constraints lost C2, 98 % of 50,000 tokens reused",
+        "  cause     A cache hit says that the prompt is the one before, not that it is right: what is lost stays lost, cheaply.",
+        "  to do     Put the constraint back where nothing is compacted (system part or rules file) and rebuild the context.",
+    ]
+    assert lines.index("cannot tell") < lines.index("not found")
+    assert "  repeated_reads         looked at 1 of 2 calls; 0 B read again" in lines
+
+
+@pytest.mark.parametrize("options", [("--task", "T1"), ("--session", "s1")])
+def test_only_what_was_asked_for_is_looked_at(run: Run, options: tuple[str, str]) -> None:
+    """A task, a session: without the bad call nothing is found, and that is exit code 0."""
+    written(Path("ledger.jsonl"), GOOD, LOST)
+    code, out, _ = run("diagnose", *options, "--json")
+    found = orjson.loads(out)
+    assert (code, found["calls"], found["totals"]["found"]) == (0, 1, 0)
+
+
+def test_since(run: Run) -> None:
+    """Only calls that began since then."""
+    written(Path("ledger.jsonl"), GOOD, LOST)
+    then = datetime.fromtimestamp(NOON + 60).isoformat()
+    found = orjson.loads(run("diagnose", "--since", then, "--json")[1])
+    assert (found["calls"], found["symptoms"][0]["entries"]) == (1, ["bb22"])
+
+
+def test_times() -> None:
+    """So long ago, a day, a minute, a time with its zone."""
+    now = time.time()
+    assert [since(raw, 1e6) for raw in ("90s", "2h", "7d")] == [1e6 - 90, 1e6 - 7_200, 1e6 - 604_800]
+    assert since("2026-11-30T14:00+00:00", now) == since("2026-11-30T14:00Z", now) == 1_796_047_200.0
+    assert since("2026-11-30", now) == datetime(2026, 11, 30).timestamp()
+    for raw in ("yesterday", "", "-2h", "99999999999"):
+        with pytest.raises(Unusable):
+            since(raw, now)
+
+
+def test_as_json(run: Run) -> None:
+    """Programs get each symptom by its id with its verdict; cause and fix only of what is there."""
+    written(Path("ledger.jsonl"), GOOD)
+    found = orjson.loads(run("diagnose", "--json")[1])
+    assert [one["id"] for one in found["symptoms"]] == [one.id for one in SYMPTOMS]
+    assert found["symptoms"][15] == {
+        "id": "repeated_reads", "question": "Are files of the repository read again and again?",
+        "verdict": "cannot_tell", "evidence": [], "missing": "bytes read again: no read of a file was recognised",
+        "entries": [], "looked": None, "of": None,
+    }  # fmt: skip
+
+
+def test_an_outcome_counts_with_the_calls_of_its_task(run: Run) -> None:
+    """Hours later somebody tells that the constraints were violated."""
+    path = written(Path("ledger.jsonl"), {**LOST, "constraints_check": None})
+    told(path, m.Outcome("o1", NOON + 9_000, "T2", None, "failure", constraints=False))
+    first = orjson.loads(run("diagnose", "--json")[1])["symptoms"][0]
+    assert (first["verdict"], first["evidence"]) == (
+        "found", ["task T2: constraints violated, by its outcome, and 98 % of its tokens reused"],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--task", "T9"), "There is no task 'T9' in ledger.jsonl."),
+        (("--session", "s9"), "There is no session 's9' in ledger.jsonl."),
+        (("--since", "soon"), "'soon' is no time: say 2h, 7d, 2026-11-30 or 2026-11-30T14:00."),
+        (("--file", "none.jsonl"), "There is no ledger file none.jsonl; name one with --file or CONTEXT_LEDGER_FILE."),
+    ],
+)
+def test_unusable_input(run: Run, options: tuple[str, str], sentence: str) -> None:
+    """What cannot be answered is one sentence and exit code 2."""
+    written(Path("ledger.jsonl"), GOOD)
+    assert run("diagnose", *options) == (2, "", f"context-ledger: {sentence}\n")
