@@ -17,7 +17,7 @@ SWITCHES = frozenset({
     "tools_serialization_changed", "history_compacted", "history_rewritten", "retention_changed",
 })  # fmt: skip
 UNEXPLAINED = frozenset({"provider_unexplained", "previous_unknown", "not_reported"})
-LONG_PREFIX = 2_000
+LONG_PREFIX, SIGNIFICANT = 2_000, 0.05
 NO_COUNTS = "cached tokens: no call's provider reported them"
 FEWEST = 5
 SLOWER = 1.5
@@ -27,7 +27,7 @@ NEAR = 2.0
 def after_model_switch(case: Case) -> Finding:
     """A long prefix was read anew by the first call to another model within a session."""
     switched = list(_switches(case))
-    hurt = [pair for pair in switched if _lost(pair[1]) >= LONG_PREFIX and hit(pair[1]) is not None]
+    hurt = [pair for pair in switched if hit(pair[1]) is not None and _long(pair[1])]
     if hurt:
         return found((_switch(old, call) for old, call in hurt), (call for _, call in hurt))
     measured = [call for _, call in switched if hit(call) is not None]
@@ -48,6 +48,12 @@ def _switches(case: Case) -> Iterator[tuple[Call, Call]]:
             models = against.text("model_id"), call.text("model_id")
             if None not in models and (models[0] != models[1] or "model_changed" in causes(call)):
                 yield against, call
+
+
+def _long(call: Call) -> bool:
+    """Whether what was read anew is worth telling: what makes a miss significant."""
+    lost = _lost(call)
+    return lost >= LONG_PREFIX and lost > SIGNIFICANT * (call.count("input_tokens") or 0)
 
 
 def _lost(call: Call) -> int:

@@ -137,11 +137,11 @@ def _fresh(case: Case, account: Account) -> Iterator[tuple[str, Call]]:
 
 
 def _restarted(account: Account, first: Call, before: Call) -> str:
-    new, old = (plural(call.count("history_length") or 0, "message") for call in (first, before))
+    new = plural(first.count("history_length") or 0, "message")
+    length = before.count("history_length")
+    old = "nothing" if length is None else f"none of {plural(length, 'message')}"
     session = f"{first.text('session_id')} ({first.entry_id})"
-    return (
-        f"task {account.task_id}: {session} begins with {new} and shares none of {old} of {before.text('session_id')}"
-    )
+    return f"task {account.task_id}: {session} begins with {new} and shares {old} of {before.text('session_id')}"
 
 
 def _alone(call: Call) -> bool:
