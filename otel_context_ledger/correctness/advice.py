@@ -34,8 +34,8 @@ class Facts:
     """What is known of one call. `checks` are the verdicts of the pillars that looked. `changed` names the parts of the
     identity that are not what they were in the call that this one continues within its session. `windows` are those of
     the surface by model, `head` the commit that is checked out; `compacted` says that this call is the first after a
-    compaction, `validation` what became of its summary's; `todos` are open; `hashes` are the entry's, by field; of a
-    `wasted` call much of the prompt was read anew for a known cause."""
+    compaction, `trusted` whether the summary that it builds on passed its validation; `todos` are open; `hashes` are
+    the entry's, by field; of a `wasted` call much of the prompt was read anew for a known cause."""
 
     checks: Mapping[str, Check] = field(default_factory=dict)
     input: int | None = None
@@ -47,7 +47,7 @@ class Facts:
     changed: tuple[str, ...] = ()
     head: str | None = None
     compacted: bool = False
-    validation: str | None = None
+    trusted: bool | None = None
     todos: int | None = None
     hashes: Mapping[str, str | None] = field(default_factory=dict)
     wasted: bool = False
@@ -172,7 +172,7 @@ def _baseline(facts: Facts, past: Past, limits: Thresholds) -> str | None:
 
 
 def _summary(facts: Facts, past: Past, limits: Thresholds) -> str | None:
-    return f"the summary failed its validation, {_reused(facts)}" if facts.validation == "fail" else None
+    return f"the summary failed its validation, {_reused(facts)}" if facts.trusted is False else None
 
 
 def _full(facts: Facts, past: Past, limits: Thresholds) -> str | None:
