@@ -435,7 +435,7 @@ def damaged(line: bytes, data: st.DataObject) -> bytes:
 
 COMMANDS = (
     ["show"], ["show", "--json"], ["explain", "LAST"], ["explain", "LAST", "--json"], ["diff", "LAST", "LAST"],
-    ["verify"], ["verify", "--json"],
+    ["verify"], ["verify", "--json"], ["diagnose"], ["diagnose", "--json"],
 )  # fmt: skip
 
 

@@ -139,8 +139,9 @@ def _broken(facts: Facts, past: Past, limits: Thresholds) -> str | None:
     check = facts.checks.get("state")
     if check is None or check.verdict not in ("broken_tool_pair", "reasoning_dropped"):
         return None
-    told = "".join(f" {word}" for word in check.findings.evidence[:1])
-    return f"state {check.verdict}{told}, {_reused(facts)}"
+    kinds = f" {', '.join(check.findings.detail)}" if check.findings.detail else ""
+    number = count(check, "broken")
+    return f"state {check.verdict}{kinds}{f' in {number} places' if number else ''}, {_reused(facts)}"
 
 
 def _stale_policy(facts: Facts, past: Past, limits: Thresholds) -> str | None:

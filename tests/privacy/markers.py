@@ -29,11 +29,17 @@ class Exported:
 
 _SERVED = ("model_served", "gen_ai.response.model", "miss_evidence")
 # A provider may name the model as it was asked for.
-_MODEL = ("model_id", "gen_ai.request.model", "span name", *_SERVED)
+_MODEL = ("model_id", "gen_ai.request.model", "span name", "advice", *_SERVED)
 _SESSION = ("session_id", "parent_session_id", "fork_of", "gen_ai.conversation.id")
-_TOOL = ("miss_position.name", "miss_evidence", "segments", "tools.evidence")
+_TOOL = ("miss_position.name", "miss_evidence", "segments", "tools.evidence", "advice")
 _RESPONSE = ("response_id", "gen_ai.response.id", "gen_ai.request.previous_response.id")
-_EFFORT = ("reasoning_effort", "reasoning_effort_requested", "gen_ai.request.reasoning.level", "miss_evidence")
+_EFFORT = (
+    "reasoning_effort",
+    "reasoning_effort_requested",
+    "gen_ai.request.reasoning.level",
+    "miss_evidence",
+    "advice",
+)
 _FINISH = ("finish_reasons", "gen_ai.response.finish_reasons")
 
 MAY_LEAVE: Mapping[str, Exported] = {
