@@ -111,3 +111,18 @@ def test_unusable_input(run: Run, options: tuple[str, str], sentence: str) -> No
     """What cannot be answered is one sentence and exit code 2."""
     written(Path("ledger.jsonl"), GOOD)
     assert run("diagnose", *options) == (2, "", f"context-ledger: {sentence}\n")
+
+
+def test_lines_of_compactions_are_read(run: Run) -> None:
+    """What a compaction's own line tells is found in its session, and in no other; `verify` counts the line."""
+    path = written(Path("ledger.jsonl"), GOOD, LOST)
+    event = {
+        "kind": "compaction", "self": {"ledger_version": "0.1.0"}, "task": {"session_id": "s1"},
+        "compaction": {"compaction_event": "c-1", "evidence": ["state_mismatch:T2:active->done:evidence=none"]},
+    }  # fmt: skip
+    path.write_bytes(path.read_bytes() + orjson.dumps(event) + b"\n")
+    named = {
+        name: orjson.loads(run("diagnose", "--session", name, "--json")[1])["symptoms"][7] for name in ("s1", "s2")
+    }
+    assert [named["s1"]["evidence"], named["s2"]["verdict"]] == [["c-1: T2:active->done:evidence=none"], "cannot_tell"]
+    assert "compactions: 1 line" in run("verify")[1]

@@ -190,7 +190,7 @@ def test_other_commands_beside_outcomes(run: Run) -> None:
 def test_lines_of_a_kind_of_the_future(run: Run) -> None:
     """A line of a kind that this version does not know is skipped by all commands and is no finding."""
     path = ledger()
-    path.write_bytes(path.read_bytes() + b'{"kind": "compaction", "self": {"id": 1}}\n')
+    path.write_bytes(path.read_bytes() + b'{"kind": "forecast", "self": {"id": 1}}\n')
     code, out, _ = run("verify")
     assert (code, out.splitlines()[-1]) == (0, "of a kind that this version does not know, and skipped: 1 line")
     assert "left out" not in run("show")[1]

@@ -78,6 +78,7 @@ def answer(arguments: Namespace, settings: Config) -> Answer:
         "files": list(map(str, book.files)),
         "calls": len(book.calls),
         "outcomes": len(book.outcomes),
+        "compactions": len(book.compactions),
         "other_kinds": book.other_kinds,
         "findings": [asdict(item) for item in found],
         "prefixes": dict(proofs),
@@ -98,6 +99,8 @@ def _summary(book: Book, found: int, proofs: Mapping[str, int], others: int) -> 
     yield from (f"{text}: {plural(proofs[proof], 'call')}" for proof, text in PROOFS.items() if proofs.get(proof))
     if book.outcomes:
         yield f"outcomes of tasks: {plural(len(book.outcomes), 'line')}"
+    if book.compactions:
+        yield f"compactions: {plural(len(book.compactions), 'line')}"
     if book.other_kinds:
         yield f"of a kind that this version does not know, and skipped: {plural(book.other_kinds, 'line')}"
     if others:
