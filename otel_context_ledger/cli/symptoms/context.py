@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
@@ -26,6 +27,7 @@ from otel_context_ledger.cli.symptoms.case import (
 from otel_context_ledger.outcomes import FAILURE
 
 NO_CONSTRAINTS = "verdicts on constraints: none was declared, or no request was examined"
+_LOST_AT = re.compile(r"constraint_lost:(.+):lost_at=(\d{1,6})")
 NO_COMPACTIONS = "compactions: these lines do not say whether there was one"
 # What makes two contexts differ, by the fields of an entry.
 PARTS = ("policy_hash", "tool_schema_hash", "tool_contract_hash", "model_id", "reasoning_effort", "summary_hash",
@@ -186,12 +188,22 @@ def worn_away(case: Case) -> Finding:
     sessions = {name: calls for name, calls in case.sessions().items() if max(rounds(calls)) > 1}
     if not sessions and not tells_of_compactions(case):
         return open_(NO_COMPACTIONS)
+    audited = [(event, word) for event in case.compactions for word in _eroded(event)]
     worn = [row for name, calls in sessions.items() for row in _worn(name, calls)]
-    if worn:
-        return found((text for text, _ in worn), (call for _, call in worn))
+    if worn or audited:
+        told = (*(f"{_event(event)}: {word}" for event, word in audited), *(text for text, _ in worn))
+        return found(told, (*_after(case, [event for event, _ in audited]), *(call for _, call in worn)))
     if sessions and not any(verdict(call, "constraints_check") for calls in sessions.values() for call in calls):
         return open_(NO_CONSTRAINTS)
     return clear(len(sessions), len(case.sessions()), "session", ["sessions compacted more than once are looked at"])
+
+
+def _eroded(event: Call) -> Iterator[str]:
+    """What a compaction's audit says of constraints that had survived earlier ones."""
+    for word in event.words("compaction.evidence") or ():
+        lost = _LOST_AT.fullmatch(word)
+        if lost and int(lost[2]) > 1:
+            yield f"{lost[1]} lost at compaction {lost[2]}"
 
 
 def _worn(session: str, calls: Sequence[Call]) -> Iterator[tuple[str, Call]]:
