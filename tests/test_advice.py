@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from otel_context_ledger import thresholds
 from otel_context_ledger.config import from_env
-from otel_context_ledger.correctness.advice import Advisor, Past
+from otel_context_ledger.correctness.advice import WORDS, Advisor, Past
 from tests.vectors import run_lineage
 
+SPEC = Path(__file__).parent.parent / "spec"
 BASE = {"model": "k3-256k", "messages": [{"role": "user", "content": "Fix the bug. " * 200}]}
 ANSWER = {"role": "assistant", "content": "Done."}
 
@@ -71,3 +75,12 @@ def test_thresholds_are_settings(tmp_path: Path) -> None:
         "own.toml: [advice.expected] model_id = 'k3' is not a digest of one of policy_hash, tool_schema_hash, "
         "tool_contract_hash, repo_snapshot, summary_hash; ignored",
     )
+
+
+def test_every_word_has_its_vector_and_stands_in_the_registry() -> None:
+    """Each word of advice is given in a vector, and the registry's note of `context_ledger.advice` lists it."""
+    cases = json.loads((SPEC / "vectors" / "advice.json").read_text("utf-8"))["cases"]
+    given = {text.partition(":")[0] for case in cases for text in case["want"]}
+    rows = yaml.safe_load((SPEC / "registry" / "attributes.yaml").read_text("utf-8"))["attributes"]
+    note = next(row["note"] for row in rows if row["key"] == "context_ledger.advice")
+    assert (given, [word for word in WORDS if word not in note]) == (set(WORDS), [])
