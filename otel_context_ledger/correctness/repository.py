@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-import queue
 import signal
 import stat
 import subprocess
 import sys
-import threading
 import time
-import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import xxhash
+
+from otel_context_ledger.correctness.looking import Looker
 
 PENDING = "pending"
 UNBORN = "git:unborn"
@@ -106,13 +105,15 @@ def take(directory: Path, timeout: float, clock: Callable[[], float] = time.time
     return _look(directory, timeout, clock)[0]
 
 
-class Watcher:
+class Watcher(Looker):
     """The latest snapshot of one repository, kept by one daemon thread.
 
     The full look is taken at the start, after a `poke`, and when HEAD, its branch or the index moved; never more often
     than every `min_interval` seconds, and with a rest of ten times the last look's own length, so that a huge
     repository costs at most a tenth of one core.
     """
+
+    name = "context-ledger-repository"
 
     def __init__(
         self, directory: Path, clock: Callable[[], float], min_interval: float = 3.0, timeout: float = 10.0
@@ -122,64 +123,14 @@ class Watcher:
         self._min_interval = min_interval
         self._timeout = timeout
         self._latest = Snapshot(PENDING, None, None, 0.0)
-        self._wanted = False
-        self._thread: threading.Thread | None = None
-        self._forget_thread()
-        _watchers.add(self)
+        super().__init__()
 
     def latest(self) -> Snapshot:
         """The last snapshot taken, at the cost of an attribute."""
         return self._latest
 
-    def poke(self) -> None:
-        """Ask for a new look soon. Does not wait; restarts the thread in a forked child."""
-        if self._pokes.empty():
-            self._pokes.put(None)
-        if self._thread is None and self._wanted:
-            self._launch()
-
-    def start(self) -> None:
-        """Start watching; a second call changes nothing."""
-        self._wanted = True
-        self._launch()
-
-    def stop(self, timeout: float = 1.0) -> None:
-        """Stop watching and wait at most `timeout` seconds for the thread. `latest` keeps its last value."""
-        self._wanted = False
-        thread, self._thread = self._thread, None
-        self._pokes.put(None)
-        if thread is not None:
-            thread.join(timeout)
-
-    def _forget_thread(self) -> None:
-        # A finaliser may poke inside a poke: an Event would deadlock, SimpleQueue and RLock may be entered again.
-        self._pokes: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._lock = threading.RLock()
-        self._thread = None
-
-    def _launch(self) -> None:
-        with self._lock:
-            if self._thread is not None:
-                return
-            thread = threading.Thread(target=self._watch, name="context-ledger-repository", daemon=True)
-            self._thread = thread
-            try:
-                thread.start()
-            except RuntimeError:
-                # No more threads, or the interpreter is going down: the snapshot grows older, which its age shows.
-                self._thread = None
-
-    def _watch(self) -> None:
-        try:
-            self._look_again_and_again()
-        except Exception:  # noqa: BLE001 - the last resort of a thread: no traceback in the user's terminal
-            self._latest = Snapshot(GIT_ERROR, None, None, 0.0)
-            if self._goes_on():
-                self._thread = None
-
-    def _goes_on(self) -> bool:
-        """Whether the calling thread is still the one that watches; `stop` and a later `start` replace it."""
-        return self._thread is threading.current_thread()
+    def _fail(self) -> None:
+        self._latest = Snapshot(GIT_ERROR, None, None, 0.0)
 
     def _look_again_and_again(self) -> None:
         while self._goes_on():
@@ -190,26 +141,6 @@ class Watcher:
             while self._goes_on() and _marks(places) == marks:
                 if self._wait_for_poke(self._min_interval):
                     break
-
-    def _take_pokes(self) -> None:
-        with contextlib.suppress(queue.Empty):
-            while True:
-                self._pokes.get_nowait()
-
-    def _rest(self, seconds: float) -> None:
-        """Wait the whole time, unless stopped; a poke meanwhile stays for afterwards."""
-        until, poked = time.monotonic() + seconds, False
-        while self._goes_on() and time.monotonic() < until:
-            poked = self._wait_for_poke(until - time.monotonic()) or poked
-        if poked:
-            self._pokes.put(None)
-
-    def _wait_for_poke(self, seconds: float) -> bool:
-        try:
-            self._pokes.get(timeout=max(0.0, seconds))
-        except queue.Empty:
-            return False
-        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,15 +341,3 @@ def _mark(path: Path) -> tuple[int, int, int] | None:
     except (OSError, ValueError):
         return None
     return status.st_mtime_ns, status.st_size, status.st_ino
-
-
-_watchers: weakref.WeakSet[Watcher] = weakref.WeakSet()
-
-
-def _forget_all_threads() -> None:
-    for watcher in list(_watchers):
-        watcher._forget_thread()
-
-
-if sys.platform != "win32":
-    os.register_at_fork(after_in_child=_forget_all_threads)
