@@ -18,6 +18,7 @@ class Looker(ABC):
     """One thread, named `name`. Every method may be called from any thread; none waits but `stop`."""
 
     name: str
+    _thread: threading.Thread | None
 
     def __init__(self) -> None:
         self._wanted = False
@@ -59,7 +60,7 @@ class Looker(ABC):
         # A finaliser may poke inside a poke: an Event would deadlock, SimpleQueue and RLock may be entered again.
         self._pokes: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._lock = threading.RLock()
-        self._thread: threading.Thread | None = None
+        self._thread = None
 
     def _launch(self) -> None:
         with self._lock:

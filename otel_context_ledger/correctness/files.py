@@ -1,0 +1,268 @@
+"""The shelf: what stands on disk in the files that a history read and in the rules files, looked at by one thread.
+
+Content decides: a file is read again unless inode, size, mtime and ctime say that nobody can have written to it; ctime
+cannot be put back. What the looks mean is left to `freshness` and `policy`; no call waits for one.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import xxhash
+
+from otel_context_ledger.correctness.freshness import INSIDE, MISSING, OTHER, OUTSIDE, Looks, Shelved, Span
+from otel_context_ledger.correctness.looking import Looker
+from otel_context_ledger.correctness.policy import RulesFile
+from otel_context_ledger.correctness.reads import loose
+from otel_context_ledger.records import changed
+
+RULES = ("AGENTS.md", "CLAUDE.md", "KIMI.md", "MEMORY.md")
+"""Rules files that are looked for in the working directory and above it, up to the root of the repository."""
+
+MAX_WANTED = 1024
+MAX_ASKED = 256
+MAX_SPANS = 16
+MAX_BYTES = 16 * 2**20
+MAX_RULES_BYTES = 1 << 18
+MAX_LEVELS = 16
+# A file may be written twice within one tick of its clock: what was written a moment ago is read again.
+RACY_SECONDS = 2.0
+_REST = 10
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+Mark = tuple[int, int, int, int]
+
+
+@dataclass(slots=True)
+class _Book:
+    """A wanted file as the thread knows it: where it really is, its looks, and the mark under which they still hold."""
+
+    path: Path
+    place: str
+    spans: tuple[Span, ...] = ()
+    mark: Mark | None = None
+
+
+class Shelf(Looker):
+    """The looks at a bounded set of wanted files and at the rules files of one repository, by one daemon thread.
+
+    All are looked at after a `poke`, at most every `min_interval` seconds, and every `idle` seconds without one, each
+    time with a rest of ten times the last round's length; a file that is wanted anew is looked at first. `directory` is
+    where the program works; `rules` are names of more rules files, relative to it.
+    """
+
+    name = "context-ledger-files"
+
+    def __init__(
+        self,
+        directory: Path,
+        clock: Callable[[], float],
+        rules: Sequence[str] = (),
+        min_interval: float = 0.25,
+        idle: float = 3.0,
+    ) -> None:
+        self._directory, self._clock, self._own = directory.absolute(), clock, tuple(rules)
+        self._min_interval, self._idle = min_interval, idle
+        self._latest = Shelved()
+        self._asked: dict[str, None] = {}
+        self._books: OrderedDict[str, _Book] = OrderedDict()
+        self._rules: dict[Path, tuple[RulesFile, Mark | None]] = {}
+        self._root: Path | None = None
+        super().__init__()
+
+    @property
+    def base(self) -> str:
+        """The directory that relative paths begin at."""
+        return str(self._directory)
+
+    def latest(self) -> Shelved:
+        """What is known, at the cost of an attribute; the same object until something new is."""
+        return self._latest
+
+    def want(self, path: str) -> None:
+        """Have an absolute path looked at from now on, and soon. Does not wait."""
+        if len(self._asked) < MAX_ASKED:
+            self._asked[path] = None
+        self._nudge()
+
+    def _fail(self) -> None:
+        self._latest = Shelved()
+
+    def _look_again_and_again(self) -> None:
+        self._root = _root_of(_real(self._directory))
+        shared = self._root is not None and _shared_git_dir(self._root)
+        self._latest = replace(self._latest, rooted=self._root is not None, shared_git_dir=shared)
+        while self._goes_on():
+            self._take_pokes()
+            began = time.monotonic()
+            self._serve()
+            self._publish([path for path, book in self._books.items() if self._renewed(book)])
+            self._look_at_rules()
+            self._pause(began, max(self._min_interval, _REST * (time.monotonic() - began)))
+
+    def _pause(self, began: float, length: float) -> None:
+        """Wait until the next round is due and somebody wants one; what is asked for meanwhile is looked at at once."""
+        poked = False
+        while self._goes_on() and (left := began + length - time.monotonic()) > 0:
+            poked = self._wait_for_poke(left) or poked
+            self._serve()
+        if self._goes_on() and not poked and self._wait_for_poke(self._idle):
+            self._serve()
+
+    def _serve(self) -> None:
+        """Looks at what was asked for since the last time."""
+        asked = []
+        while self._asked:
+            path, _ = self._asked.popitem()
+            book = self._books.get(path) or self._placed(path)
+            self._books[path] = book
+            self._books.move_to_end(path)
+            self._renewed(book)
+            asked.append(path)
+        while len(self._books) > MAX_WANTED:
+            self._books.popitem(last=False)
+        self._publish(asked)
+
+    def _publish(self, paths: Sequence[str]) -> None:
+        if paths:
+            kept = {path: looks for path, looks in self._latest.files.items() if path in self._books}
+            found = {path: Looks(book.place, book.spans) for path in paths if (book := self._books.get(path))}
+            self._latest = replace(self._latest, files=kept | found)
+
+    def _placed(self, path: str) -> _Book:
+        """Where a path lies. One that is not there may be meant from the root on, when the program works below it."""
+        real = _real(Path(path))
+        beside = _below(Path(path), self._directory)
+        if self._root is not None and beside is not None and not real.exists() and (self._root / beside).exists():
+            real = _real(self._root / beside)
+        if self._root is None or _below(real, self._root) is not None:
+            return _Book(real, INSIDE)
+        return _Book(real, OTHER if _root_of(real.parent) is not None else OUTSIDE)
+
+    def _renewed(self, book: _Book) -> bool:
+        """Looks at a file, and says whether it is another one than at the last look."""
+        now, mark = self._clock(), _mark(book.path)
+        if book.spans and mark is not None and mark == book.mark:
+            found = book.spans[-1]
+        else:
+            content = _content(book.path, MAX_BYTES) if book.place == INSIDE else None
+            found = _described(content, mark, now)
+            book.mark = mark if mark is not None and _settled(mark, now) else None
+        if book.spans and book.spans[-1].digest == found.digest:
+            book.spans = (*book.spans[:-1], changed(book.spans[-1], last=now))
+            return False
+        book.spans = (*book.spans[1 - MAX_SPANS :], found)
+        return True
+
+    def _look_at_rules(self) -> None:
+        found = tuple(file for path in self._candidates() if (file := self._rule(path)) is not None)
+        if found != self._latest.rules:
+            self._latest = replace(self._latest, rules=found)
+
+    def _candidates(self) -> Iterator[Path]:
+        """Where rules files may be: from the directory up to the root, and where the user says."""
+        here = _real(self._directory)
+        above = [here, *(self._upwards(here) if self._root is not None else ())]
+        paths = (folder / name for folder in above[:MAX_LEVELS] for name in RULES)
+        yield from dict.fromkeys((*paths, *(_real(self._directory / name) for name in self._own)))
+
+    def _upwards(self, here: Path) -> Iterator[Path]:
+        for folder in here.parents:
+            if self._root is None or _below(folder, self._root) is None:
+                return
+            yield folder
+
+    def _rule(self, path: Path) -> RulesFile | None:
+        """A rules file with what it says now, `None` if it is not there; its earlier states stay known."""
+        now, mark = self._clock(), _mark(path)
+        if mark is None:
+            return None
+        known, then = self._rules.get(path, (RulesFile(self._name(path)), None))
+        if mark != then:
+            content = _content(path, MAX_RULES_BYTES)
+            if content is None:
+                return None
+            known = known.changed(content.decode("utf-8", "replace"), now)
+            self._rules[path] = known, mark if _settled(mark, now) else None
+        return known
+
+    def _name(self, path: Path) -> str:
+        """A name that does not say where on the machine the project is."""
+        inside = _below(path, self._root or _real(self._directory))
+        return inside.as_posix() if inside is not None else path.name
+
+
+def _described(content: bytes | None, mark: Mark | None, now: float) -> Span:
+    if content is None:
+        return Span(MISSING if mark is None else None, 0, 0, now, now)
+    lines = content.count(b"\n") + (not content.endswith(b"\n") and bool(content))
+    return Span(xxhash.xxh3_64_intdigest(content), loose(content), lines, now, now)
+
+
+def _content(path: Path, limit: int) -> bytes | None:
+    """What a regular file holds, `None` if there is none, it cannot be read, or is larger than the limit."""
+    try:
+        # Without blocking, should a pipe have taken the file's place.
+        descriptor = os.open(path, _FLAGS)
+        with os.fdopen(descriptor, "rb") as stream:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or status.st_size > limit:
+                return None
+            return stream.read(limit + 1)
+    except (OSError, ValueError):
+        return None
+
+
+def _mark(path: Path) -> Mark | None:
+    """What changes whenever a file is written to; `None` if there is no file."""
+    try:
+        status = path.stat()
+    except (OSError, ValueError):
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _settled(mark: Mark, now: float) -> bool:
+    """Whether a mark that is the same later means the same content. On Windows ctime is when the file was made."""
+    return sys.platform != "win32" and now - max(mark[2], mark[3]) / 1e9 > RACY_SECONDS
+
+
+def _real(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError, ValueError):  # RuntimeError: links in a circle
+        return path
+
+
+def _below(path: Path, root: Path) -> Path | None:
+    return path.relative_to(root) if path.is_relative_to(root) else None
+
+
+def _root_of(directory: Path) -> Path | None:
+    """The nearest directory upwards that is a work tree."""
+    found = (folder for folder in (directory, *directory.parents) if _exists(folder / ".git"))
+    return next(found, None)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _shared_git_dir(root: Path) -> bool:
+    """Whether the root's git directory belongs to another work tree, as in a copied one: git notes in `gitdir` which
+    work tree it made it for (gitrepository-layout(5))."""
+    try:
+        named = (root / ".git").read_text("utf-8").removeprefix("gitdir:").strip()
+        back = (root / named / "gitdir").read_text("utf-8").strip()
+    except (OSError, ValueError):  # a directory of its own, or one that notes nothing
+        return False
+    return _real(root / named / back) != _real(root / ".git")

@@ -1,0 +1,293 @@
+"""Whether the files that a history read are still what they were: what was seen on disk against what was read and when.
+
+The bytes as read are those of the first look after the read, the bytes now those of the last look; before any look
+nothing is known. Pure: looking is left to `files`, what was read to `reads`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from otel_context_ledger.correctness.policy import RulesFile
+from otel_context_ledger.correctness.reads import Known, Reading
+from otel_context_ledger.model import UNKNOWN, Check, Findings
+from otel_context_ledger.records import quick
+
+MAX_WRITERS = 4
+MISSING = -1
+# Where a file lies: in the repository's work tree, in another one, or in none.
+INSIDE, OTHER, OUTSIDE = "inside", "other", "outside"
+FRESH, STALE, MISMATCH, UNAVAILABLE = "fresh", "stale", "root_mismatch", "unavailable"
+_NO_END = 1 << 40
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The looks at a file, one after the other, that found the same: digests of its content (`None`: not readable,
+    `MISSING`: not there) and of that without line ends, its number of lines, the first and the last of these looks
+    (seconds)."""
+
+    digest: int | None
+    loose: int
+    lines: int
+    first: float
+    last: float
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """Where a file lies, and what was found there, oldest first and at least once."""
+
+    place: str
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shelved:
+    """What is known of the files of a repository. `rooted` says whether there is one, `None` before the first look;
+    `shared_git_dir`, that its git directory is that of another work tree, as in a copied one."""
+
+    rooted: bool | None = None
+    shared_git_dir: bool = False
+    files: Mapping[str, Looks] = field(default_factory=dict)
+    rules: tuple[RulesFile, ...] = ()
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What is held of one file: fresh, stale, unknown, other or outside. `low`: it changed after the program's own
+    edit, as by a formatter; `stale_write`: it was written although it had changed since it was read; `since` is when
+    it was last known to be as read (seconds); `held` of its `lines` are in the history, `repeated` bytes more than
+    once."""
+
+    word: str
+    low: bool = False
+    stale_write: bool = False
+    since: float = 0.0
+    held: int | None = None
+    lines: int | None = None
+    repeated: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The verdict on what was read, and bytes that the history holds more than once. What it was made from is kept: as
+    long as that is the same, so is this."""
+
+    check: Check | None = None
+    repeated: int | None = None
+    files: Mapping[str, Known] = field(default_factory=dict)
+    shelved: Shelved | None = None
+    opinions: Mapping[str, tuple[Known, Looks | None, Opinion]] = field(default_factory=dict)
+
+
+Writers = Callable[[str, float], Iterable[str]]
+"""The sessions that wrote a file after a time, the asking one left out."""
+
+
+def judge(files: Mapping[str, Known], shelved: Shelved | None, before: Judged, writers: Writers) -> Judged:
+    """The verdict on all files that were read, each judged anew only where something about it is new."""
+    if before.files is files and before.shelved is shelved:
+        return before
+    looks = shelved.files if shelved is not None else {}
+    opinions = {path: _again(known, looks.get(path), before.opinions.get(path)) for path, known in files.items()}
+    found = [(path, opinion) for path, (_, _, opinion) in opinions.items()]
+    repeated = sum(opinion.repeated for _, opinion in found) if found else None
+    check = _check(found, files, shelved, writers) if shelved is not None else None
+    return Judged(check, repeated, files, shelved, opinions)
+
+
+def _again(
+    known: Known, looks: Looks | None, before: tuple[Known, Looks | None, Opinion] | None
+) -> tuple[Known, Looks | None, Opinion]:
+    if before is not None and before[0] is known and before[1] is looks:
+        return before
+    return known, looks, opinion(known, looks)
+
+
+def opinion(known: Known, looks: Looks | None) -> Opinion:
+    """What is held of one file."""
+    repeated = _repeated(known, looks)
+    if looks is None or not looks.spans:
+        return Opinion(UNKNOWN, repeated=repeated)
+    if looks.place != INSIDE:
+        return Opinion(looks.place, repeated=repeated)
+    word, low, stale_write, since = _weighed(known.readings, looks)
+    lines = looks.spans[-1].lines
+    return Opinion(word, low, stale_write, since, _covered(known.readings, lines), lines, repeated)
+
+
+def _weighed(readings: Sequence[Reading], looks: Looks) -> tuple[str, bool, bool, float]:
+    """The word on a file, whether it weighs little, whether it was written on an old state; when it was last known."""
+    counting = [*_counting(readings, looks)]
+    words = {word for _, word, _ in counting}
+    stale = [(reading, before) for reading, word, before in counting if word == STALE or before is not None]
+    stale_write = any(before is not None for _, before in stale)
+    word = STALE if stale_write else next((word for word in (STALE, UNKNOWN, FRESH) if word in words), UNKNOWN)
+    since = min((reading.seen if before is None else before for reading, before in stale), default=0.0)
+    return word, bool(stale) and not stale_write and all(one.write for one, _ in stale), stale_write, since
+
+
+def _counting(readings: Sequence[Reading], looks: Looks) -> Iterator[tuple[Reading, str, float | None]]:
+    """The readings that what is known of a file rests on, the latest first, each with its word: the latest reading of
+    each line, back to what the program wrote itself. With a write of a file that had changed before comes when that was
+    last known."""
+    now, covered = looks.spans[-1], list[tuple[int, int]]()
+    for at in range(len(readings) - 1, -1, -1):
+        reading = readings[at]
+        part = (reading.first, reading.last or _NO_END)
+        counts = _overlap(part, covered) < part[1] - part[0] + 1
+        overtaken = counts and reading.write and at > 0 and _overtaken(reading, readings[at - 1], looks)
+        if counts:
+            yield reading, _word(reading, looks, now), readings[at - 1].seen if overtaken else None
+        if reading.write and (reading.content is not None or not overtaken):
+            return
+        if not reading.write:
+            covered.append(part)
+
+
+def _word(reading: Reading, looks: Looks, now: Span) -> str:
+    held = _held(reading, looks)
+    if held is None or held.digest is None or now.digest is None:
+        return UNKNOWN
+    same = now.loose == reading.content if reading.content is not None else now.digest == held.digest
+    if not same:
+        return STALE
+    return FRESH if reading.dated else UNKNOWN
+
+
+def _held(reading: Reading, looks: Looks) -> Span | None:
+    """What was found at the first look after a reading."""
+    return next((span for span in looks.spans if span.last >= reading.seen), None)
+
+
+def _overtaken(write: Reading, before: Reading, looks: Looks) -> bool:
+    """Whether the file was seen to be another one than was last known, before the write was even asked for."""
+    if not write.dated or not before.dated or write.asked is None or write.asked < before.seen:
+        return False
+    held = _held(before, looks)
+    then = [span for span in looks.spans if span.first <= write.asked and span.last >= before.seen]
+    if held is None or held.digest is None or not then or then[-1].digest is None:
+        return False
+    if before.content is not None:
+        return then[-1].loose != before.content
+    return then[-1].digest != held.digest
+
+
+def _covered(readings: Sequence[Reading], lines: int) -> int:
+    """How many of a file's lines the history holds."""
+    parts = [
+        (one.first, lines if one.last is None else min(one.last, lines))
+        for one in readings
+        if (not one.write and not (one.cut and one.last is None)) or one.content is not None
+    ]
+    return _overlap((1, lines), parts)
+
+
+def _repeated(known: Known, looks: Looks | None) -> int:
+    """Bytes of reads whose lines an earlier read of the same content holds already. Whether the content was the same is
+    told by looks; without them only of equal results to equal questions."""
+    earlier: list[Reading] = []
+    total = 0
+    for one in known.readings:
+        if one.write:
+            earlier.clear()
+        elif one.size:
+            total += _again_read(one, earlier, looks)
+            earlier.append(one)
+    return total
+
+
+def _again_read(one: Reading, earlier: Sequence[Reading], looks: Looks | None) -> int:
+    if any((other.first, other.last, other.text) == (one.first, one.last, one.text) for other in earlier):
+        return one.size
+    now = _held(one, looks) if looks is not None else None
+    if now is None or now.digest is None or looks is None:
+        return 0
+    same = [other for other in earlier if (then := _held(other, looks)) is not None and then.digest == now.digest]
+    ends = [(other.first, now.lines if other.last is None else other.last) for other in same]
+    part = (one.first, now.lines if one.last is None else one.last)
+    length = part[1] - part[0] + 1
+    return round(one.size * _overlap(part, ends) / length) if length > 0 else 0
+
+
+def _overlap(part: tuple[int, int], others: Iterable[tuple[int, int]]) -> int:
+    """How many lines of a part lie in any of the others; ends are included."""
+    reached, total = part[0] - 1, 0
+    for first, last in sorted(others):
+        start, end = max(first, reached + 1), min(last, part[1])
+        if end >= start:
+            total += end - start + 1
+            reached = end
+    return total
+
+
+def _check(
+    found: Sequence[tuple[str, Opinion]], files: Mapping[str, Known], shelved: Shelved, writers: Writers
+) -> Check:
+    words = [opinion.word for _, opinion in found]
+    stale = [(path, opinion) for path, opinion in found if opinion.word == STALE]
+    verdict, reason = _verdict(words, shelved)
+    detail = [
+        *(["stale_write"] if any(opinion.stale_write for _, opinion in stale) else []),
+        *(["low"] if stale and all(opinion.low for _, opinion in stale) else []),
+        *(["shared_git_dir"] if shelved.shared_git_dir else []),
+    ]
+    evidence = [f"reason={reason}"] if reason else []
+    evidence += _causes(stale, writers)
+    held, lines = _coverage(opinion for _, opinion in found)
+    evidence += [f"coverage={held}/{lines}"] if lines else []
+    return Check(verdict, Findings(tuple(detail), _counts(found, files), tuple(evidence)))
+
+
+def _verdict(words: Sequence[str], shelved: Shelved) -> tuple[str, str | None]:
+    """The verdict on all files together, and why it is none."""
+    if shelved.rooted is False:
+        return UNAVAILABLE, "no_repository"
+    if STALE in words:
+        return STALE, None
+    if OTHER in words or (words and all(word == OUTSIDE for word in words)):
+        return MISMATCH, None
+    if FRESH in words:
+        return FRESH, None
+    return UNKNOWN, "not_looked_at" if words else "nothing_read"
+
+
+def _counts(found: Sequence[tuple[str, Opinion]], files: Mapping[str, Known]) -> tuple[str, ...]:
+    words = [opinion.word for _, opinion in found]
+    known = words.count(FRESH) + words.count(STALE)
+    numbers = {
+        "stale": words.count(STALE),
+        "stale_writes": sum(opinion.stale_write for _, opinion in found),
+        "unknown": words.count(UNKNOWN),
+        "partial": sum(_partial(opinion) for _, opinion in found),
+        "stubs": sum(known.stubs for known in files.values()),
+        "other_tree": words.count(OTHER),
+        "outside": words.count(OUTSIDE),
+    }
+    told = [f"files={len(words)}", *([f"fresh={words.count(FRESH)}/{known}"] if known else [])]
+    return (*told, *(f"{name}={number}" for name, number in numbers.items() if number))
+
+
+def _partial(opinion: Opinion) -> bool:
+    return opinion.held is not None and opinion.lines is not None and opinion.held < opinion.lines
+
+
+def _coverage(opinions: Iterable[Opinion]) -> tuple[int, int]:
+    """Lines in the history of all lines, over the files that are not whole in it."""
+    known = [opinion for opinion in opinions if _partial(opinion)]
+    return sum(opinion.held or 0 for opinion in known), sum(opinion.lines or 0 for opinion in known)
+
+
+def _causes(stale: Sequence[tuple[str, Opinion]], writers: Writers) -> list[str]:
+    """Why files are other than they were read: another session of this process wrote them, or nobody that is known."""
+    if not stale:
+        return []
+    named = [(path, [*writers(path, opinion.since)]) for path, opinion in stale]
+    unknown = sum(not who for _, who in named)
+    known = dict.fromkeys(session for _, who in named for session in who)
+    told = [f"external_change={unknown}"] if unknown else []
+    return [*told, *(f"writer={session}" for session in [*known][:MAX_WRITERS])]
