@@ -6,6 +6,7 @@ Zero code: `opentelemetry-instrument python agent.py`. The names below are the p
 from otel_context_ledger.compacting import compaction
 from otel_context_ledger.correctness.tools.live import tool_contracts, tool_registry
 from otel_context_ledger.declaring import constraint, validate_with
+from otel_context_ledger.reading import read
 from otel_context_ledger.tasks import attempt, carry, child_environment, session, task
 from otel_context_ledger.telling import outcome
 
@@ -18,6 +19,7 @@ __all__ = [
     "compaction",
     "constraint",
     "outcome",
+    "read",
     "session",
     "task",
     "tool_contracts",

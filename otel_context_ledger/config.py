@@ -23,13 +23,15 @@ from otel_context_ledger import thresholds
 PREFIX = "CONTEXT_LEDGER_"
 DEFAULT_TOML = "context-ledger.toml"
 METRICS = ("sdk", "collector", "off")
+MAX_POLICY_FILES = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
     """Everything a user may set. `facts` and `prices` are tables of `context-ledger.toml`, over the shipped ones;
     `tools` its contracts of tools by their names, `constraints` what it declares by id, `compaction` its numbers for
-    compactions, `advice` the numbers from which on something is told."""
+    compactions, `advice` the numbers from which on something is told, `reads` its names of tools that read;
+    `policy_files` are more rules files."""
 
     enabled: bool = True
     file: Path | None = None
@@ -55,6 +57,8 @@ class Config:
     constraints: Mapping[str, object] = field(default_factory=dict)
     compaction: Mapping[str, float] = field(default_factory=dict)
     advice: thresholds.Thresholds = thresholds.DEFAULTS
+    reads: Mapping[str, object] = field(default_factory=dict)
+    policy_files: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -172,7 +176,16 @@ def _tables(path: Path | None) -> tuple[dict[str, object], tuple[str, ...]]:
         wrong += bad
     given, bad = _table(raw, "advice", lambda value: True, "a number")
     found["advice"], bad_advice = thresholds.read(given)
-    return found, tuple(f"{file.name}: {text}" for text in (*wrong, *bad, *bad_advice))
+    found["policy_files"], bad_files = _policy_files(raw)
+    return found, tuple(f"{file.name}: {text}" for text in (*wrong, *bad, *bad_advice, *bad_files))
+
+
+def _policy_files(raw: Mapping[str, object]) -> tuple[tuple[str, ...], list[str]]:
+    """`[policy] files = ["docs/rules.md"]`"""
+    table, bad = _table(raw, "policy", lambda files: isinstance(files, list), "a list of paths")
+    found = table.get("files", [])
+    paths = tuple(path for path in found if isinstance(path, str) and path) if isinstance(found, list) else ()
+    return paths[:MAX_POLICY_FILES], bad
 
 
 RATES = ("input", "cache_read", "cache_write", "cache_write_1h", "cache_write_12h", "output")
@@ -198,6 +211,7 @@ _TABLES: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "facts": (lambda card: isinstance(card, dict), "a table of facts"),
     "prices": (_is_card, f"a table of rates in USD per million tokens ({', '.join(RATES)})"),
     "tools": (lambda contract: isinstance(contract, dict), "a table of a tool's contract"),
+    "reads": (lambda table: isinstance(table, dict), "a table of names"),
     "constraints": (_is_constraint, "a text, or a table with one"),
     "compaction": (_is_number, "a number"),
 }

@@ -16,7 +16,7 @@ import re
 import time
 import types
 import weakref
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -30,7 +30,10 @@ from otel_context_ledger import __version__, config, line, spelling, store, surf
 from otel_context_ledger import model as m
 from otel_context_ledger.backlog import Backlog, greenlets
 from otel_context_ledger.canonical import key_of
-from otel_context_ledger.correctness import repository
+from otel_context_ledger.correctness import reads, repository
+from otel_context_ledger.correctness.examination import Examiner, World
+from otel_context_ledger.correctness.files import Shelf
+from otel_context_ledger.correctness.looking import Looker
 from otel_context_ledger.correctness.tools import check, contracts, live
 from otel_context_ledger.invocation import Call, Desk, Invocation, Settle
 from otel_context_ledger.ledger import Draft, Ledger, Limits
@@ -429,7 +432,7 @@ def _closed(stream: Any) -> None:
 
 def assemble(settings: config.Config) -> tuple[Desk, store.Store | None, Callable[[], None]]:
     """The desk of this process, its ledger file, and what undoes them."""
-    lore = _lore(settings)
+    lore, watcher, shelf = _lore(settings), _watcher(settings), _shelf(settings)
     ledger = Ledger(
         lore,
         __version__,
@@ -437,12 +440,12 @@ def assemble(settings: config.Config) -> tuple[Desk, store.Store | None, Callabl
         settings.prices,
         key_of(settings.digest_key) if settings.digest_key else None,
         _tools(settings),
+        _examiner(settings, shelf),
     )
     file = _file(settings, ledger)
-    watcher = _watcher(settings)
     given = (settings.session_id, settings.task_id, settings.attempt_id, settings.parent_session_id)
     tasks.inherit(tasks.Names(*(named(name) or None for name in given)))
-    around = partial(_surroundings, settings, watcher)
+    around = partial(_surroundings, settings, watcher, shelf)
     keep = partial(_keep, file, ledger) if file else None
     find = surfaces.Directory(lore, _named(settings, lore)).find
     backlog = Backlog("context-ledger-signals", MAX_WAITING)
@@ -459,7 +462,7 @@ def assemble(settings: config.Config) -> tuple[Desk, store.Store | None, Callabl
     leave = partial(_leave, desk, file)
     speaking.met = partial(_leave_first, leave)
     speaking.met()
-    return desk, file, partial(_stop, leave, desk, file, watcher)
+    return desk, file, partial(_stop, leave, desk, file, [one for one in (watcher, shelf) if one is not None])
 
 
 def _leave_first(leave: Callable[[], None]) -> None:
@@ -510,10 +513,38 @@ def _flush_at_worker_end(waiting: Backlog | store.Store) -> None:
 def _watcher(settings: config.Config) -> repository.Watcher | None:
     if settings.repository == "off" or greenlets():
         return None
-    directory = Path.cwd() if settings.repository == "auto" else Path(settings.repository)
-    watcher = repository.Watcher(directory, time.time)
+    watcher = repository.Watcher(_directory(settings), time.time)
     watcher.start()
     return watcher
+
+
+def _shelf(settings: config.Config) -> Shelf | None:
+    """What looks at the files that a history read and at rules files; it belongs to the repository."""
+    if settings.repository == "off" or greenlets():
+        return None
+    shelf = Shelf(_directory(settings), time.time, settings.policy_files)
+    reads.SAID.want = shelf.want
+    shelf.start()
+    return shelf
+
+
+def _directory(settings: config.Config) -> Path:
+    """Where the program works."""
+    return Path.cwd() if settings.repository in ("auto", "off") else Path(settings.repository)
+
+
+def _examiner(settings: config.Config, shelf: Shelf | None) -> Examiner:
+    names, bad = reads.lexicon(settings.reads)
+    for sentence in bad:
+        _log.warning("context ledger: context-ledger.toml: %s", sentence)
+    if shelf is None:
+        return Examiner(lambda: World(time.time(), said=reads.SAID.of), reader=reads.Reader(names, os.curdir))
+    return Examiner(partial(_world, shelf), reader=reads.Reader(names, shelf.base, shelf.want))
+
+
+def _world(shelf: Shelf) -> World:
+    known = shelf.latest()
+    return World(time.time(), known.rules, files=known, said=reads.SAID.of)
 
 
 def _catch_up(held: weakref.ref[Desk]) -> None:
@@ -532,6 +563,7 @@ def _renew(desk: weakref.ref[Desk]) -> Callable[[], None]:
             with found.guard("instrument"):
                 found.ledger.renew_lock()
                 telling.outlet.renew_lock()
+                reads.SAID.renew_lock()
                 found.disown()
 
     return renew
@@ -566,12 +598,13 @@ def _leave(desk: Desk, file: store.Store | None) -> None:
         desk.telemetry.drain()
 
 
-def _stop(leave: Callable[[], None], desk: Desk, file: store.Store | None, watcher: repository.Watcher | None) -> None:
+def _stop(leave: Callable[[], None], desk: Desk, file: store.Store | None, lookers: Sequence[Looker]) -> None:
     atexit.unregister(leave)
     tasks.inherit(tasks.Names())
     _close(desk, file)
-    if watcher is not None:
-        watcher.stop()
+    reads.SAID.want = reads.unwanted
+    for looker in lookers:
+        looker.stop()
 
 
 def _tell(desk: Desk, file: store.Store | None, agent: str | None, told: m.Outcome, keep: bool, counted: bool) -> None:
@@ -600,13 +633,15 @@ def _put(file: store.Store, text: Callable[[], bytes]) -> None:
         raise OverflowError("the ledger file does not keep up; a line was lost")
 
 
-def _surroundings(settings: config.Config, watcher: repository.Watcher | None) -> m.Surroundings:
+def _surroundings(settings: config.Config, watcher: repository.Watcher | None, shelf: Shelf | None) -> m.Surroundings:
     now, names = time.time(), tasks.current()
     snapshot = None
     if watcher is not None:
         snapshot = watcher.latest()
         if not greenlets():
             watcher.poke()
+    if shelf is not None and not greenlets():
+        shelf.poke()
     return m.Surroundings(
         entry_id=f"{_ids.getrandbits(64):016x}",
         now=now,

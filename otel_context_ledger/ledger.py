@@ -166,7 +166,7 @@ class Ledger:
             surface, endpoint, lean, outline, identity, link, found, kind, around, rules, reusable,
             head if kind == "agent" else None, "program" if request.diagnostics_asked else None,
             request.diagnostics_against, look,
-            self._examiner.begin(_subject(surface, around.entry_id, lean, outline, link)) if kind == "agent" else None,
+            self._examiner.begin(_subject(surface, around, lean, outline, link)) if kind == "agent" else None,
             self._advisor.past(link.session),
         )  # fmt: skip
 
@@ -194,6 +194,9 @@ class Ledger:
         """As `close`, in two steps: this one lets the calls to come know the call, what it gives makes the entry."""
         link = self._current(draft.link)
         draft = draft if link is draft.link else changed(draft, link=link)
+        if draft.examination is not None:
+            self._examiner.answered(draft.around.entry_id, now)
+            draft = changed(draft, examination=self._renewed(draft, draft.examination))
         judgement, case = self._judge(draft, response, ending, now)
         with self._lock:
             evidence = self._settle(draft, response, ending, case, judgement, now)
@@ -208,7 +211,9 @@ class Ledger:
         """The entry with what takes too long to be looked at while the program waits: whether the calls of tools that
         the request's history holds anew, and those that were returned, are right. To be asked once."""
         look, head, begun = draft.tools, draft.link.head, draft.examination
-        done = self._examiner.finish(begun) if begun else None
+        done = self._renewed(draft, self._examiner.finish(begun)) if begun else None
+        if done is not None and done is not begun:
+            entry = changed(entry, request=changed(entry.request, repeated_read_bytes=done.repeated))
         if look is None:
             return entry if done is begun else self._rechecked(entry, draft, _looked(None, done))
         new = draft.outline.messages[draft.link.shared :][-MAX_JUDGED:]
@@ -231,6 +236,9 @@ class Ledger:
         if ended:
             self._advisor.keep(draft.link.session, past)
         return self._advisor.advise(facts, past)
+
+    def _renewed(self, draft: Draft, begun: Examination) -> Examination:
+        return self._examiner.renewed(begun, draft.around.entry_id, draft.link.session)
 
     def _resumed(self, names: Sequence[tuple[str, str]], outline: Outline) -> Found | None:
         if not len(self._traces):
@@ -496,12 +504,13 @@ def _tool_values(outline: Outline) -> list[object]:
     return [*(tool.value for tool in outline.of("tool")), *inner_tools(outline)]
 
 
-def _subject(surface: Surface, name: str, request: m.Request, outline: Outline, link: Link) -> Subject:
+def _subject(surface: Surface, around: m.Surroundings, request: m.Request, outline: Outline, link: Link) -> Subject:
     system, head = outline.of("system"), link.head
     whole = request.previous_response is None and request.conversation is None
     return Subject(
-        name, [block.value for block in system], [block.digest for block in system], outline.messages, outline.digests,
-        head.entry_id if head else None, link.shared, whole, surface.facts.reasoning_replayed, outline.offset,
+        around.entry_id, [block.value for block in system], [block.digest for block in system], outline.messages,
+        outline.digests, head.entry_id if head else None, link.shared, whole, surface.facts.reasoning_replayed,
+        outline.offset, link.session, around.session,
     )  # fmt: skip
 
 
@@ -514,6 +523,7 @@ def _looked(tools: m.Check | None, examined: Examination | None) -> Mapping[str,
     found = {"tools": tools}
     if examined is not None:
         found |= {"policy": examined.policy, "constraints": examined.constraints, "state": examined.state}
+        found["repository"] = examined.repository
     return {pillar: check for pillar, check in found.items() if check is not None}
 
 
@@ -720,6 +730,7 @@ def _request(draft: Draft, response: m.Response, ending: m.Ending, timing: m.Tim
         finish_reasons=spelling.words(response.finish_reasons),
         response_id=spelling.optional(response.response_id),
         tool_calls=response.tool_calls if ending.how == "complete" else None,
+        repeated_read_bytes=draft.examination.repeated if draft.examination else None,
         error_type=spelling.word(ending.error_type),
         call_end=ending.how,
         stream=draft.request.stream,

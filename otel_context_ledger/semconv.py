@@ -880,7 +880,7 @@ METRICS: dict[str, Metric] = {
         METRIC_REPEATED_READ,
         "counter",
         "By",
-        "Bytes of files that histories held more than once.",
+        "Bytes of files that histories held more than once, counted in each call that sent them again.",
         (GEN_AI_PROVIDER_NAME, GEN_AI_REQUEST_MODEL, CONTEXT_LEDGER_PROVIDER_SURFACE, GEN_AI_AGENT_NAME),
         (),
     ),

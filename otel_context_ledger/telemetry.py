@@ -658,6 +658,7 @@ EMITTED = (
     s.METRIC_TIME_TO_FIRST_TOKEN,
     s.METRIC_TASKS,
     s.METRIC_CHECKS,
+    s.METRIC_REPEATED_READ,
     s.METRIC_INTERNAL_ERRORS,
 )
 
@@ -753,6 +754,8 @@ def measurements(entry: m.Entry) -> Iterator[Measurement]:
         yield s.METRIC_IDENTITY_CHANGES, 1, {s.CONTEXT_LEDGER_PART: part}
     for pillar, verdict in verdicts(entry.checks):
         yield s.METRIC_CHECKS, 1, {s.CONTEXT_LEDGER_PILLAR: pillar, s.CONTEXT_LEDGER_VERDICT: verdict}
+    if entry.request.repeated_read_bytes:
+        yield s.METRIC_REPEATED_READ, entry.request.repeated_read_bytes, {}
     yield from _costs(entry)
 
 

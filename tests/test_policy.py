@@ -66,6 +66,15 @@ def test_how_a_rules_file_stands_in_what_was_sent(file: RulesFile, sent: list[st
     assert found(file, *sent) == want
 
 
+def test_a_rules_file_of_another_client_is_not_missing() -> None:
+    """Of files that were only found, one that is sent is enough; one that the user named must be there."""
+    other = RulesFile("CLAUDE.md").changed("Use tabs in all of the Makefiles.", 100.0)
+    named = RulesFile("rules.md", wanted=True).changed("Use tabs in all of the Makefiles.", 100.0)
+    sent = [(b"1", OLD)]
+    verdicts = [judge(Policy().stand([UNTOUCHED, file], sent), now=520.0) for file in (other, named)]
+    assert verdicts == [SOUND, Check("missing", Findings((), ("files=2", "missing=1"), ("missing=rules.md",)))]
+
+
 def test_without_rules_files_the_policy_is_unknown() -> None:
     """No rules file is no proof of anything."""
     assert judge((), 0.0) == Check("unknown", Findings(evidence=("reason=no_rules_files",)))

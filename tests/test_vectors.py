@@ -34,9 +34,9 @@ def test_vector(kind: str, case: Mapping[str, Any]) -> None:
 
 
 def test_every_case_has_its_vector() -> None:
-    """Each CM, AC, AT, TS and CP case that needs neither collector, log import nor threads is named by a vector."""
+    """Each CM, AC, AT, RS, TS and CP case that needs neither collector, log import nor threads is named by a vector."""
     named = (part for parameter in cases() for part in parameter.values[1]["name"].split())
-    wanted = {"CM": CAUSES, "AC": ACCOUNTS, "AT": TASKS, "TS": TOOLS, "CP": COMPACTIONS}
+    wanted = {"CM": CAUSES, "AC": ACCOUNTS, "AT": TASKS, "TS": TOOLS, "RS": REPOSITORY, "CP": COMPACTIONS}
     assert set(named) >= {f"{kind}{number:02d}" for kind, numbers in wanted.items() for number in numbers}
 
 
@@ -56,6 +56,7 @@ ACCOUNTS = [
     1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 22, 23, 24, 26, 27, 28, 29, 30, 31, 32, 33, 34,
 ]  # fmt: skip
 TASKS = [1, 2, 3, 4, 5, 6, 7, 8, 12]
+REPOSITORY = [1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13]
 TOOLS = [1, 2, 3, 4, 5, 6, 8, 9, 10]
 COMPACTIONS = [1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26]
 

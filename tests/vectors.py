@@ -15,7 +15,9 @@ from otel_context_ledger import model as m
 from otel_context_ledger.cli import diagnose, show, tasks
 from otel_context_ledger.cli.calls import Book, Call
 from otel_context_ledger.cli.symptoms import SYMPTOMS
-from otel_context_ledger.correctness import advice
+from otel_context_ledger.correctness import advice, reads
+from otel_context_ledger.correctness.examination import Examiner, World
+from otel_context_ledger.correctness.freshness import INSIDE, Looks, Shelved
 from otel_context_ledger.correctness.tools import contracts, definitions, schemas
 from otel_context_ledger.correctness.tools.check import Tools
 from otel_context_ledger.correctness.tools.registry import Registry
@@ -164,7 +166,8 @@ def run_lineage(given: Mapping[str, Any], want: Any) -> Any:
     declared, bad = contracts.declared(given.get("manifest", {}))
     assert not bad
     tools = Tools(registry, declared, given.get("names", False))
-    ledger = Ledger(lore, "test", prices=given.get("prices"), tools=tools)
+    outside = Outside(given)
+    ledger = Ledger(lore, "test", prices=given.get("prices"), tools=tools, examiner=outside.examiner)
     lines: list[Mapping[str, Any]] = []
     open_calls: list[tuple[Any, ...]] = []
     for number, call in enumerate(expanded(given)):
@@ -172,17 +175,45 @@ def run_lineage(given: Mapping[str, Any], want: Any) -> Any:
             ledger = Ledger(lore, "test", prices=given.get("prices"))
             ledger.restore(lines)
         tell(registry, call)
+        outside.look(call)
         surface = find(call["surface"], call.get("api", "chat"), call["body"], lore)
         names = {name: call.get(name) for name in ("session", "task", "attempt", "parent")}
         around = m.Surroundings(f"e{number}", float(call["at"]), **names, repo_snapshot=call.get("repository"))
         draft = ledger.open(surface, "host", surface.read_request(call["body"]), around)
         open_calls.append((ledger, surface, call, draft))
         if not call.get("overlaps"):
+            outside.look(call.get("meanwhile", {}))
             lines += [closed(*opened) for opened in open_calls]
             open_calls.clear()
     lines += [closed(*opened) for opened in open_calls]
     found = rounded_lines(lines)
     return found if want is None else pruned(found, want)
+
+
+class Outside:
+    """What is on disk while the calls of a vector are made. Each entry of a call's `looks` is a look `at` a time at
+    `files`: a text, `null` for none there, or where it lies if not in the repository. `rooted` and `shared_git_dir` say
+    what the repository is, which is in /work/app; without `rooted` nobody looks."""
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        known = Shelved(given.get("rooted"), given.get("shared_git_dir", False))
+        self.world = World(files=known if "rooted" in given else None)
+        names, bad = reads.lexicon(given.get("reads"))
+        assert not bad
+        self.examiner = Examiner(lambda: self.world, reader=reads.Reader(names, "/work/app"))
+
+    def look(self, call: Mapping[str, Any]) -> None:
+        """Takes the looks that come right before a call or, in `meanwhile`, before its answer."""
+        for look in call.get("looks", []):
+            assert self.world.files is not None
+            files = dict(self.world.files.files)
+            for path, text in look["files"].items():
+                name = reads.absolute(path, "/work/app") or ""
+                place = text["place"] if isinstance(text, dict) else INSIDE
+                found = text.encode() if isinstance(text, str) else None
+                files[name] = files.get(name, Looks(place)).after(found, isinstance(text, dict), float(look["at"]))
+            self.world = replace(self.world, files=replace(self.world.files, files=files))
+        self.world = replace(self.world, now=float(call.get("at", self.world.now)))
 
 
 def tell(registry: Registry, call: Mapping[str, Any]) -> None:
@@ -209,6 +240,23 @@ def run_tools(given: Mapping[str, Any], want: Any) -> Any:
     changes = schemas.compare(given["old"], given["new"])
     level = schemas.worst([change.level for change in changes])
     return pruned({"level": level, "changes": [spelled(change) for change in changes]}, want)
+
+
+def run_repository(given: Mapping[str, Any], want: Any) -> Any:
+    """A sequence of calls, with looks at files between them → the entry of each, or of the ones that `of` names."""
+    rows = run_lineage(spelled_out(given), None)
+    return pruned([rows[at] for at in given["of"]] if "of" in given else rows, want)
+
+
+def spelled_out(value: Any) -> Any:
+    """A value in which `{"repeat": text, "times": n}` is the text so many times."""
+    if isinstance(value, list):
+        return [spelled_out(item) for item in value]
+    if isinstance(value, dict):
+        if value.keys() == {"repeat", "times"}:
+            return value["repeat"] * value["times"]
+        return {key: spelled_out(item) for key, item in value.items()}
+    return value
 
 
 def spelled(change: schemas.Change) -> list[str]:
@@ -359,4 +407,5 @@ RUNNERS: Mapping[str, Callable[[Mapping[str, Any], Any], Any]] = {
     "compaction": run_compaction,
     "advice": run_advice,
     "diagnose": run_diagnose,
+    "repository": run_repository,
 }

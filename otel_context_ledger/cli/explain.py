@@ -9,7 +9,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 
 from otel_context_ledger.cli import calls as c
-from otel_context_ledger.cli import checks, reasons
+from otel_context_ledger.cli import checks, reasons, verdicts
 from otel_context_ledger.cli import outcome as o
 from otel_context_ledger.cli.calls import Book, Call
 from otel_context_ledger.cli.printing import UNKNOWN, Answer, Labels, Lines, count, moment, money, plural, share, span
@@ -244,9 +244,9 @@ def _remedy(call: Call, book: Book) -> Iterator[str]:
     found = reasons.reason(name, call.words("miss_detail") or ()) if name else None
     if found is not None:
         yield found.remedy
-    wrong = checks.remedy(call)
-    if wrong is not None:
-        yield wrong
+    wrong = [*filter(None, [checks.remedy(call)]), *verdicts.remedies(call)]
+    if wrong:
+        yield from wrong
     elif name is None and call.text("cache_outcome") == "hit":
         yield reasons.NOTHING
 
@@ -257,6 +257,14 @@ def _correctness(call: Call, book: Book) -> Iterator[str]:
 
 def _tools(call: Call, book: Book) -> Iterator[str]:
     yield from checks.of_tools(call)
+
+
+def _files(call: Call, book: Book) -> Iterator[str]:
+    yield from verdicts.of_files(call)
+
+
+def _rules(call: Call, book: Book) -> Iterator[str]:
+    yield from verdicts.of_rules(call)
 
 
 def _advice(call: Call, book: Book) -> Iterator[str]:
@@ -290,5 +298,6 @@ LABELS: tuple[tuple[str, Tell], ...] = (
     ("task", _task), ("sent", _sent), ("answered", _answered), ("reused", _reused), ("reusable", _reusable),
     ("compared", _compared), ("changed", _changed), ("broke", _broke), ("cause", _cause), ("also", _secondary),
     ("evidence", _evidence), ("provider", _provider), ("cost", _cost), ("to do", _remedy),
-    ("correctness", _correctness), ("tools", _tools), ("advice", _advice), ("record", _flaws),
+    ("correctness", _correctness), ("files", _files), ("rules", _rules), ("tools", _tools), ("advice", _advice),
+    ("record", _flaws),
 )  # fmt: skip

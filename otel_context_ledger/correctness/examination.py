@@ -1,7 +1,8 @@
 """All checks of one request together: what is new in it is read once, and each pillar gives its verdict.
 
 A request that appends to an examined one costs its own messages. What is known of the outside (rules files, declared
-constraints) comes as one frozen `World`; how it got there is left to others. The tools pillar keeps its own account.
+constraints, looks at files) comes as one frozen `World`; how it got there is left to others. The tools pillar keeps its
+own account.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
+from typing import TypeVar
 
 from otel_context_ledger.correctness import constraints as c
-from otel_context_ledger.correctness import policy, state
+from otel_context_ledger.correctness import policy, reads, state
+from otel_context_ledger.correctness.freshness import Judged, Shelved, judge
 from otel_context_ledger.correctness.history import Step, step, system_texts
+from otel_context_ledger.correctness.policy import RulesFile
 from otel_context_ledger.model import Check
 from otel_context_ledger.records import changed, quick
 
@@ -22,6 +26,9 @@ MAX_AT_ONCE = 64
 MAX_KEPT = 2000
 MAX_PLACES = 32
 MAX_MATCHES = 4096
+MAX_DATES = 8192
+MAX_WRITTEN = 1024
+MAX_WRITERS = 8
 # Shorter texts hold no rules file.
 SHORTEST_RULES = 40
 SYSTEM = -1
@@ -29,11 +36,14 @@ SYSTEM = -1
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What is known of the outside when a request is made. `now` is the clock's time in seconds."""
+    """What is known of the outside when a request is made. `now` is the clock's time in seconds; without `files` nobody
+    looks at a repository."""
 
     now: float = 0.0
-    rules: tuple[policy.RulesFile, ...] = ()
+    rules: tuple[RulesFile, ...] = ()
     constraints: tuple[c.Constraint, ...] = ()
+    files: Shelved | None = None
+    said: Callable[[str | None], Mapping[str, reads.Known]] = lambda session: {}
 
 
 @quick
@@ -41,7 +51,8 @@ class World:
 class Subject:
     """A request to be examined: the texts of its system part and its messages, each list with the digests of its items.
     `before` names the examined request that it continues, of which it has the first `shared` messages. `whole`: the
-    provider keeps no history besides; `replayed`: it wants reasoning back; `offset`: the first message's place."""
+    provider keeps no history besides; `replayed`: it wants reasoning back; `offset`: the first message's place.
+    `session` is the one it belongs to, `called` what the program calls that."""
 
     name: str
     system: Sequence[object]
@@ -53,9 +64,13 @@ class Subject:
     whole: bool = True
     replayed: bool = False
     offset: int = 0
+    session: str = ""
+    called: str | None = None
 
 
 Text = tuple[bytes, str]
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 
 @quick
@@ -69,24 +84,42 @@ class Memory:
     spoken: tuple[tuple[int, bytes, str], ...] = ()
     held: Mapping[str, int] = field(default_factory=dict)
     declared: tuple[c.Constraint, ...] = ()
+    log: reads.Log = field(default_factory=reads.Log)
+    said: Mapping[str, reads.Known] = field(default_factory=dict)
+    judged: Judged = field(default_factory=Judged)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """The verdicts on one request, `None` for a pillar that was not asked; `subject` is still to be examined."""
+    """The verdicts on one request, `None` for a pillar that was not asked; `repeated` counts the bytes of files that it
+    holds more than once; `subject` is still to be examined. `sent` and `rules` are what the policy was judged by."""
 
     policy: Check | None = None
     constraints: Check | None = None
     state: Check | None = None
     subject: Subject | None = None
+    repository: Check | None = None
+    repeated: int | None = None
+    sent: Sequence[Text] = field(default=(), compare=False, repr=False)
+    rules: tuple[RulesFile, ...] = field(default=(), compare=False, repr=False)
 
 
 class Examiner:
-    """The pillars of a process that look into the messages. `world` gives what is known of the outside now. Every
-    method may be called from any thread."""
+    """The pillars of a process that look into the messages. `world` gives what is known of the outside now, `reader`
+    recognises reads. Every method may be called from any thread."""
 
-    def __init__(self, world: Callable[[], World] = World, validator: c.Validator | None = None) -> None:
+    def __init__(
+        self,
+        world: Callable[[], World] = World,
+        validator: c.Validator | None = None,
+        reader: reads.Reader | None = None,
+    ) -> None:
         self._world, self._validator = world, validator or c.Wording()
+        self._reader = reader or reads.Reader()
+        self._dates: OrderedDict[tuple[str, bytes], reads.Date] = OrderedDict()
+        self._answered: OrderedDict[str, float] = OrderedDict()
+        self._written: OrderedDict[str, tuple[tuple[str, float], ...]] = OrderedDict()
         self._policy = policy.Policy()
         self._kept: OrderedDict[str, Memory] = OrderedDict()
         self._matches: OrderedDict[tuple[c.Constraint, bytes], c.Match] = OrderedDict()
@@ -103,6 +136,28 @@ class Examiner:
             if len(subject.messages) - known.length > MAX_AT_ONCE:
                 return Examination(subject=subject)
             return self._examine(subject, known)
+
+    def answered(self, name: str, now: float) -> None:
+        """The answer to a request came at `now`: tools that it called ran later."""
+        with self._lock:
+            _put(self._answered, name, now, MAX_KEPT)
+
+    def renewed(self, begun: Examination, name: str, session: str) -> Examination:
+        """The examination of a request with what was seen on disk since it began."""
+        with self._lock:
+            memory = self._kept.get(name)
+            if begun.subject is not None or memory is None:
+                return begun
+            world = self._world()
+            judged = self._freshness(memory, world, memory.judged, session)
+            if judged is not memory.judged:
+                self._keep(name, changed(memory, judged=judged))
+            if world.rules is not begun.rules:
+                rules = self._on_policy(world, begun.sent) if world.rules else None
+                begun = changed(begun, policy=rules, rules=world.rules)
+            if judged.check is begun.repository and judged.repeated == begun.repeated:
+                return begun
+            return changed(begun, repository=judged.check, repeated=judged.repeated)
 
     def finish(self, begun: Examination) -> Examination:
         """The examination, done."""
@@ -125,18 +180,65 @@ class Examiner:
         memory = Memory(len(subject.messages), state.fold(known.state, new), spoken)
         unread = told if known.declared == world.constraints else (*known.spoken, *told)
         memory = changed(memory, held=_held(world, known, system, unread), declared=world.constraints)
+        memory = self._reading(subject, known, memory, new, world)
         self._keep(subject.name, memory)
         texts = (*system, *((key, text) for _, key, text in spoken))
         return Examination(
             self._on_policy(world, texts) if world.rules else None,
             self._on_constraints(world, memory, texts) if world.constraints else None,
             state.judge(memory.state, subject.whole, subject.replayed, subject.offset),
+            None,
+            memory.judged.check,
+            memory.judged.repeated,
+            texts,
+            world.rules,
         )
 
     def _keep(self, name: str, memory: Memory) -> None:
-        self._kept[name] = memory
-        while len(self._kept) > MAX_KEPT:
-            self._kept.popitem(last=False)
+        _put(self._kept, name, memory, MAX_KEPT)
+
+    def _reading(self, subject: Subject, known: Memory, memory: Memory, new: Sequence[Step], world: World) -> Memory:
+        """What is kept, with the files that new messages and the program itself speak of, and the verdict on all."""
+        shown = self._shown(subject, known, new, world.now)
+        log = reads.fold(known.log, shown, self._reader.names, self._reader.base)
+        said = world.said(subject.called)
+        same = log.files is known.log.files and said is known.said
+        files = known.judged.files if same else reads.merged(log, said)
+        for path in [path for path, one in files.items() if known.judged.files.get(path) is not one]:
+            self._noticed(path, files[path], subject.session)
+        memory = changed(memory, log=log, said=said, judged=changed(known.judged, files=files))
+        return changed(memory, judged=self._freshness(memory, world, known.judged, subject.session))
+
+    def _shown(self, subject: Subject, known: Memory, new: Sequence[Step], now: float) -> Iterator[reads.Shown]:
+        """New messages with their dates: what the last answer led to was done right now; of what stands before it, the
+        time is known if this process saw it then."""
+        last = max((at for at, one in enumerate(new) if one.role == "assistant"), default=-1)
+        asked = self._answered.get(subject.before) if known.length and subject.before else None
+        for at, one in enumerate(new):
+            if not one.results:
+                yield reads.Shown(one, now)
+                continue
+            place = known.length + at
+            key = subject.session, subject.digests[place]
+            date = self._dates.get(key)
+            if at > last and (date is None or date.place != place):
+                date = reads.Date(now, place, asked)
+                _put(self._dates, key, date, MAX_DATES)
+            yield reads.Shown(one, now, False) if date is None else reads.Shown(one, date.at, True, date.asked)
+
+    def _noticed(self, path: str, known: reads.Known, session: str) -> None:
+        """A file that is new in a history, or was touched again: to be looked at, and who wrote it."""
+        self._reader.want(path)
+        last = known.readings[-1] if known.readings else None
+        if last is not None and last.write and last.dated:
+            told = (*self._written.get(path, ()), (session, last.seen))[-MAX_WRITERS:]
+            _put(self._written, path, told, MAX_WRITTEN)
+
+    def _freshness(self, memory: Memory, world: World, before: Judged, session: str) -> Judged:
+        def writers(path: str, since: float) -> Iterator[str]:
+            return (who for who, at in self._written.get(path, ()) if at > since and who != session)
+
+        return judge(memory.judged.files, world.files, before, writers)
 
     def _on_policy(self, world: World, texts: Sequence[Text]) -> Check:
         sent = [(key, text) for key, text in texts if len(text) >= SHORTEST_RULES]
@@ -160,6 +262,12 @@ class Examiner:
             while len(self._matches) > MAX_MATCHES:
                 self._matches.popitem(last=False)
         return known
+
+
+def _put(kept: OrderedDict[Key, Value], key: Key, value: Value, most: int) -> None:
+    kept[key] = value
+    while len(kept) > most:
+        kept.popitem(last=False)
 
 
 def _spoken(steps: Sequence[Step], digests: Sequence[bytes], start: int) -> Iterator[tuple[int, bytes, str]]:

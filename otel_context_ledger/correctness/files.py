@@ -15,20 +15,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import xxhash
-
-from otel_context_ledger.correctness.freshness import INSIDE, MISSING, OTHER, OUTSIDE, Looks, Shelved, Span
+from otel_context_ledger import spelling
+from otel_context_ledger.correctness.freshness import INSIDE, OTHER, OUTSIDE, Looks, Shelved
 from otel_context_ledger.correctness.looking import Looker
 from otel_context_ledger.correctness.policy import RulesFile
-from otel_context_ledger.correctness.reads import loose
-from otel_context_ledger.records import changed
 
 RULES = ("AGENTS.md", "CLAUDE.md", "KIMI.md", "MEMORY.md")
 """Rules files that are looked for in the working directory and above it, up to the root of the repository."""
 
 MAX_WANTED = 1024
 MAX_ASKED = 256
-MAX_SPANS = 16
 MAX_BYTES = 16 * 2**20
 MAX_RULES_BYTES = 1 << 18
 MAX_LEVELS = 16
@@ -44,8 +40,7 @@ class _Book:
     """A wanted file as the thread knows it: where it really is, its looks, and the mark under which they still hold."""
 
     path: Path
-    place: str
-    spans: tuple[Span, ...] = ()
+    looks: Looks
     mark: Mark | None = None
 
 
@@ -132,33 +127,29 @@ class Shelf(Looker):
     def _publish(self, paths: Sequence[str]) -> None:
         if paths:
             kept = {path: looks for path, looks in self._latest.files.items() if path in self._books}
-            found = {path: Looks(book.place, book.spans) for path in paths if (book := self._books.get(path))}
+            found = {path: book.looks for path in paths if (book := self._books.get(path))}
             self._latest = replace(self._latest, files=kept | found)
 
     def _placed(self, path: str) -> _Book:
         """Where a path lies. One that is not there may be meant from the root on, when the program works below it."""
         real = _real(Path(path))
         beside = _below(Path(path), self._directory)
-        if self._root is not None and beside is not None and not real.exists() and (self._root / beside).exists():
+        if self._root is not None and beside is not None and not _exists(real) and _exists(self._root / beside):
             real = _real(self._root / beside)
         if self._root is None or _below(real, self._root) is not None:
-            return _Book(real, INSIDE)
-        return _Book(real, OTHER if _root_of(real.parent) is not None else OUTSIDE)
+            return _Book(real, Looks(INSIDE))
+        return _Book(real, Looks(OTHER if _root_of(real.parent) is not None else OUTSIDE))
 
     def _renewed(self, book: _Book) -> bool:
         """Looks at a file, and says whether it is another one than at the last look."""
-        now, mark = self._clock(), _mark(book.path)
-        if book.spans and mark is not None and mark == book.mark:
-            found = book.spans[-1]
-        else:
-            content = _content(book.path, MAX_BYTES) if book.place == INSIDE else None
-            found = _described(content, mark, now)
-            book.mark = mark if mark is not None and _settled(mark, now) else None
-        if book.spans and book.spans[-1].digest == found.digest:
-            book.spans = (*book.spans[:-1], changed(book.spans[-1], last=now))
+        now, mark, before = self._clock(), _mark(book.path), book.looks
+        if before.spans and mark is not None and mark == book.mark:
+            book.looks = before.still(now)
             return False
-        book.spans = (*book.spans[1 - MAX_SPANS :], found)
-        return True
+        content = _content(book.path, MAX_BYTES) if before.place == INSIDE else None
+        book.looks = before.after(content, mark is not None, now)
+        book.mark = mark if mark is not None and _settled(mark, now) else None
+        return not before.spans or before.spans[-1].digest != book.looks.spans[-1].digest
 
     def _look_at_rules(self) -> None:
         found = tuple(file for path in self._candidates() if (file := self._rule(path)) is not None)
@@ -170,7 +161,10 @@ class Shelf(Looker):
         here = _real(self._directory)
         above = [here, *(self._upwards(here) if self._root is not None else ())]
         paths = (folder / name for folder in above[:MAX_LEVELS] for name in RULES)
-        yield from dict.fromkeys((*paths, *(_real(self._directory / name) for name in self._own)))
+        yield from dict.fromkeys((*paths, *self._wanted_rules()))
+
+    def _wanted_rules(self) -> tuple[Path, ...]:
+        return tuple(_real(self._directory / name) for name in self._own)
 
     def _upwards(self, here: Path) -> Iterator[Path]:
         for folder in here.parents:
@@ -183,7 +177,7 @@ class Shelf(Looker):
         now, mark = self._clock(), _mark(path)
         if mark is None:
             return None
-        known, then = self._rules.get(path, (RulesFile(self._name(path)), None))
+        known, then = self._rules.get(path, (RulesFile(self._name(path), wanted=path in self._wanted_rules()), None))
         if mark != then:
             content = _content(path, MAX_RULES_BYTES)
             if content is None:
@@ -195,14 +189,7 @@ class Shelf(Looker):
     def _name(self, path: Path) -> str:
         """A name that does not say where on the machine the project is."""
         inside = _below(path, self._root or _real(self._directory))
-        return inside.as_posix() if inside is not None else path.name
-
-
-def _described(content: bytes | None, mark: Mark | None, now: float) -> Span:
-    if content is None:
-        return Span(MISSING if mark is None else None, 0, 0, now, now)
-    lines = content.count(b"\n") + (not content.endswith(b"\n") and bool(content))
-    return Span(xxhash.xxh3_64_intdigest(content), loose(content), lines, now, now)
+        return spelling.name(inside.as_posix() if inside is not None else path.name)
 
 
 def _content(path: Path, limit: int) -> bytes | None:

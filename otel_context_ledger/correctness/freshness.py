@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import xxhash
+
 from otel_context_ledger.correctness.policy import RulesFile
-from otel_context_ledger.correctness.reads import Known, Reading
+from otel_context_ledger.correctness.reads import Known, Reading, loose
 from otel_context_ledger.model import UNKNOWN, Check, Findings
-from otel_context_ledger.records import quick
+from otel_context_ledger.records import changed, quick
 
 MAX_WRITERS = 4
+MAX_SPANS = 16
 MISSING = -1
 # Where a file lies: in the repository's work tree, in another one, or in none.
 INSIDE, OTHER, OUTSIDE = "inside", "other", "outside"
@@ -41,7 +44,21 @@ class Looks:
     """Where a file lies, and what was found there, oldest first and at least once."""
 
     place: str
-    spans: tuple[Span, ...]
+    spans: tuple[Span, ...] = ()
+
+    def after(self, content: bytes | None, there: bool, now: float) -> Looks:
+        """The same with one more look, that found this content or could not read what is there."""
+        digest = (None if there else MISSING) if content is None else xxhash.xxh3_64_intdigest(content)
+        last = self.spans[-1] if self.spans else None
+        if last is not None and last.digest == digest:
+            return Looks(self.place, (*self.spans[:-1], changed(last, last=now)))
+        text = content or b""
+        lines = text.count(b"\n") + (not text.endswith(b"\n") and bool(text))
+        return Looks(self.place, (*self.spans[1 - MAX_SPANS :], Span(digest, loose(text), lines, now, now)))
+
+    def still(self, now: float) -> Looks:
+        """The same with one more look, that found what was there before."""
+        return Looks(self.place, (*self.spans[:-1], changed(self.spans[-1], last=now)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +75,9 @@ class Shelved:
 @quick
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What is held of one file: fresh, stale, unknown, other or outside. `low`: it changed after the program's own
-    edit, as by a formatter; `stale_write`: it was written although it had changed since it was read; `since` is when
-    it was last known to be as read (seconds); `held` of its `lines` are in the history, `repeated` bytes more than
+    """What is held of one file: fresh, stale, unknown (`why`), other or outside. `low`: it changed after the program's
+    own edit, as by a formatter; `stale_write`: it was written although it had changed since it was read; `since` is
+    when it was last known to be as read (seconds); `held` of its `lines` are in the history, `repeated` bytes more than
     once."""
 
     word: str
@@ -70,6 +87,7 @@ class Opinion:
     held: int | None = None
     lines: int | None = None
     repeated: int = 0
+    why: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +130,22 @@ def opinion(known: Known, looks: Looks | None) -> Opinion:
     """What is held of one file."""
     repeated = _repeated(known, looks)
     if looks is None or not looks.spans:
-        return Opinion(UNKNOWN, repeated=repeated)
+        return Opinion(UNKNOWN, repeated=repeated, why="not_looked_at")
     if looks.place != INSIDE:
         return Opinion(looks.place, repeated=repeated)
     word, low, stale_write, since = _weighed(known.readings, looks)
-    lines = looks.spans[-1].lines
-    return Opinion(word, low, stale_write, since, _covered(known.readings, lines), lines, repeated)
+    now = looks.spans[-1]
+    why = _why_unknown(known.readings, looks) if word == UNKNOWN else None
+    lines = now.lines if now.digest not in (None, MISSING) else None
+    return Opinion(word, low, stale_write, since, _covered(known.readings, lines), lines, repeated, why)
+
+
+def _why_unknown(readings: Sequence[Reading], looks: Looks) -> str:
+    if not readings:
+        return "not_held"
+    if looks.spans[-1].digest is None:
+        return "unreadable"
+    return "not_looked_at" if any(_held(reading, looks) is None for reading in readings) else "seen_late"
 
 
 def _weighed(readings: Sequence[Reading], looks: Looks) -> tuple[str, bool, bool, float]:
@@ -135,18 +163,18 @@ def _counting(readings: Sequence[Reading], looks: Looks) -> Iterator[tuple[Readi
     """The readings that what is known of a file rests on, the latest first, each with its word: the latest reading of
     each line, back to what the program wrote itself. With a write of a file that had changed before comes when that was
     last known."""
-    now, covered = looks.spans[-1], list[tuple[int, int]]()
+    now, covered = looks.spans[-1], set[tuple[int, int]]()
     for at in range(len(readings) - 1, -1, -1):
         reading = readings[at]
         part = (reading.first, reading.last or _NO_END)
-        counts = _overlap(part, covered) < part[1] - part[0] + 1
+        counts = part not in covered and _overlap(part, covered) < part[1] - part[0] + 1
         overtaken = counts and reading.write and at > 0 and _overtaken(reading, readings[at - 1], looks)
         if counts:
             yield reading, _word(reading, looks, now), readings[at - 1].seen if overtaken else None
         if reading.write and (reading.content is not None or not overtaken):
             return
         if not reading.write:
-            covered.append(part)
+            covered.add(part)
 
 
 def _word(reading: Reading, looks: Looks, now: Span) -> str:
@@ -177,13 +205,15 @@ def _overtaken(write: Reading, before: Reading, looks: Looks) -> bool:
     return then[-1].digest != held.digest
 
 
-def _covered(readings: Sequence[Reading], lines: int) -> int:
-    """How many of a file's lines the history holds."""
-    parts = [
+def _covered(readings: Sequence[Reading], lines: int | None) -> int | None:
+    """How many of a file's lines the history holds; `None` where a result does not say."""
+    if lines is None or any(one.cut and not one.size for one in readings):
+        return None
+    parts = {
         (one.first, lines if one.last is None else min(one.last, lines))
         for one in readings
         if (not one.write and not (one.cut and one.last is None)) or one.content is not None
-    ]
+    }
     return _overlap((1, lines), parts)
 
 
@@ -208,7 +238,7 @@ def _again_read(one: Reading, earlier: Sequence[Reading], looks: Looks | None) -
     if now is None or now.digest is None or looks is None:
         return 0
     same = [other for other in earlier if (then := _held(other, looks)) is not None and then.digest == now.digest]
-    ends = [(other.first, now.lines if other.last is None else other.last) for other in same]
+    ends = {(other.first, now.lines if other.last is None else other.last) for other in same}
     part = (one.first, now.lines if one.last is None else one.last)
     length = part[1] - part[0] + 1
     return round(one.size * _overlap(part, ends) / length) if length > 0 else 0
@@ -230,7 +260,7 @@ def _check(
 ) -> Check:
     words = [opinion.word for _, opinion in found]
     stale = [(path, opinion) for path, opinion in found if opinion.word == STALE]
-    verdict, reason = _verdict(words, shelved)
+    verdict, reason = _verdict(words, next((one.why for _, one in found if one.why), None), shelved)
     detail = [
         *(["stale_write"] if any(opinion.stale_write for _, opinion in stale) else []),
         *(["low"] if stale and all(opinion.low for _, opinion in stale) else []),
@@ -243,7 +273,7 @@ def _check(
     return Check(verdict, Findings(tuple(detail), _counts(found, files), tuple(evidence)))
 
 
-def _verdict(words: Sequence[str], shelved: Shelved) -> tuple[str, str | None]:
+def _verdict(words: Sequence[str], why: str | None, shelved: Shelved) -> tuple[str, str | None]:
     """The verdict on all files together, and why it is none."""
     if shelved.rooted is False:
         return UNAVAILABLE, "no_repository"
@@ -253,7 +283,7 @@ def _verdict(words: Sequence[str], shelved: Shelved) -> tuple[str, str | None]:
         return MISMATCH, None
     if FRESH in words:
         return FRESH, None
-    return UNKNOWN, "not_looked_at" if words else "nothing_read"
+    return UNKNOWN, why if words else "nothing_read"
 
 
 def _counts(found: Sequence[tuple[str, Opinion]], files: Mapping[str, Known]) -> tuple[str, ...]:

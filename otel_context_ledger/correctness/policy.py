@@ -32,10 +32,12 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class RulesFile:
-    """A rules file with the states that it was seen in, the current one last. `name` is relative to the project."""
+    """A rules file with the states that it was seen in, the current one last. `name` is relative to the project.
+    `wanted`: the user named it; of those that were only found, clients send the ones they know."""
 
     name: str
     versions: tuple[Version, ...] = field(default=())
+    wanted: bool = False
 
     @property
     def current(self) -> Version:
@@ -48,7 +50,7 @@ class RulesFile:
         if self.versions and self.current.lines == told:
             return self
         old = [*self.versions[:-1], Version(self.current.lines, self.current.since, now)] if self.versions else []
-        return RulesFile(self.name, (*old[1 - MAX_VERSIONS :], Version(told, now)))
+        return RulesFile(self.name, (*old[1 - MAX_VERSIONS :], Version(told, now)), self.wanted)
 
 
 def lines(text: str) -> tuple[str, ...]:
@@ -74,9 +76,12 @@ class Policy:
         self._known: OrderedDict[bytes, frozenset[str]] = OrderedDict()
 
     def stand(self, files: Sequence[RulesFile], sent: Sequence[tuple[bytes, str]]) -> tuple[Standing, ...]:
-        """How each file stands in the texts that were sent, each given with a digest that names it."""
+        """How each file stands in the texts that were sent, each given with a digest that names it. One that was only
+        found and is missing beside another that is there is left out: it is for another client."""
         told = [self._lines(key, text) for key, text in sent]
-        return tuple(_standing(file, told) for file in files if file.versions and file.current.lines)
+        found = [(file, _standing(file, told)) for file in files if file.versions and file.current.lines]
+        some = any(standing.verdict != "missing" for _, standing in found)
+        return tuple(one for file, one in found if one.verdict != "missing" or file.wanted or not some)
 
     def _lines(self, key: bytes, text: str) -> frozenset[str]:
         found = self._known.pop(key, None)

@@ -10,10 +10,12 @@ from __future__ import annotations
 import posixpath
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
+from threading import Lock
 
 import orjson
 import xxhash
@@ -29,19 +31,20 @@ else:
 MAX_FILES = 128
 MAX_READINGS = 32
 MAX_WAITING = 64
+MAX_SESSIONS = 256
 MAX_PATHS = 16
 MAX_PATH = 4096
 # Characters at either end of a result in which its notes are looked for.
-EDGE = 2000
-# A result that only stands for an earlier one is short.
-LONGEST_STUB = 1000
+EDGE = 500
+# A result that only stands for an earlier one, or is an error, is short.
+LONGEST_NOTE = 1000
 
 READ, WRITE, EDIT, PATCH = "read", "write", "edit", "patch"
 _KINDS = (READ, WRITE, EDIT, PATCH)
 _LISTS = ("path", "first", "skipped", "count", "last", "range", "content", "patch")
 _RESULTS = ("stubs", "truncated", "failed")
 _PATCHED = re.compile(r"^(?:\*\*\* (?:Add|Update|Delete) File: |\*\*\* Move to: |\+\+\+ b/)(.+?)\s*$", re.MULTILINE)
-_NUMBERED = re.compile(r"^ *L?(\d{1,7})(?:\t|→|: |\| ?)", re.MULTILINE)
+_NUMBERED = re.compile(r"(?:^|</system>) *L?(\d{1,7})(?:\t|→|: |\| ?)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ class Lexicon:
 
     tools: Mapping[str, str | Mapping[str, str]]
     arguments: Mapping[str, tuple[str, ...]]
-    results: Mapping[str, re.Pattern[str]]
+    results: Mapping[str, tuple[str, ...]]
 
     def does(self, call: ToolCall) -> str | Mapping[str, str] | None:
         """What a tool of this name does; most tools are no file tools at all."""
@@ -72,10 +75,10 @@ def lexicon(given: Mapping[str, object] | None = None) -> tuple[Lexicon, tuple[s
         else:
             bad.append(f"[reads.tools] {name} = {kind!r} is not one of {', '.join(_KINDS)}; ignored")
     arguments = {name: (*_texts(own, "arguments", name, bad), *shipped["arguments"][name]) for name in _LISTS}
-    results = {}
-    for name in _RESULTS:
-        wanted = [one for one in _texts(own, "results", name, bad) if _compiles(one, bad)]
-        results[name] = re.compile("|".join([*wanted, *shipped["results"][name]]), re.IGNORECASE)
+    results = {
+        name: tuple(map(str.lower, (*_texts(own, "results", name, bad), *shipped["results"][name])))
+        for name in _RESULTS
+    }
     return Lexicon(tools, arguments, results), tuple(bad)
 
 
@@ -102,15 +105,6 @@ def _texts(own: Mapping[str, object], table: str, name: str, bad: list[str]) -> 
     return ()
 
 
-def _compiles(expression: str, bad: list[str]) -> bool:
-    try:
-        re.compile(expression)
-    except re.error:
-        bad.append(f"[reads.results] {expression!r} is no regular expression; ignored")
-        return False
-    return True
-
-
 @dataclass(frozen=True, slots=True)
 class Access:
     """A call that touches one file. `first` and `last` are the lines asked for, `None` for the file's own ends; a
@@ -130,7 +124,8 @@ class Access:
 class Reading:
     """A read or a write that the history shows. `seen` is when its result was first there (seconds), `dated` whether it
     was made right before; `asked` when the answer that called for it was in. Lines are counted from 1, both ends
-    included, `last` is `None` where only the file knows. `size` is in bytes, 0 for a write; `text` is a digest."""
+    included, `last` is `None` where only the file knows. `size` is in bytes, 0 for a write and where a result is of
+    several files; `text` is a digest; `cut`: the result does not hold all that was asked for."""
 
     write: bool
     seen: float
@@ -173,6 +168,76 @@ class Shown:
     asked: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Date:
+    """When a result was first seen (seconds), at which place of its history, and when the answer before it was in."""
+
+    at: float
+    place: int
+    asked: float | None
+
+
+def unwanted(path: str) -> None:
+    """Where nobody looks at files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """How reads are recognised here: by which names, where relative paths begin, and who is to look at a file."""
+
+    names: Lexicon = field(default_factory=shipped)
+    base: str = ""
+    want: Callable[[str], None] = unwanted
+
+
+class Declared:
+    """What programs say that they have read, by session (`None`: where none is named). `want` has a file looked at.
+    Every method may be called from any thread."""
+
+    def __init__(self) -> None:
+        self.want: Callable[[str], None] = unwanted
+        self._said: OrderedDict[str | None, Mapping[str, Known]] = OrderedDict()
+        self.renew_lock()
+
+    def renew_lock(self) -> None:
+        """A free lock for a forked child, whose parent may have held the old one."""
+        self._lock = Lock()
+
+    def say(self, session: str | None, path: str, at: float) -> None:
+        """A file, by its absolute path, was read whole."""
+        read = Known((Reading(False, at, True, None, 1, None, 0, 0, None, False),))
+        with self._lock:
+            files = {**self._said.pop(session, {}), path: read}
+            self._said[session] = dict([*files.items()][-MAX_FILES:])
+            while len(self._said) > MAX_SESSIONS:
+                self._said.popitem(last=False)
+        self.want(path)
+
+    def of(self, session: str | None) -> Mapping[str, Known]:
+        """What was said in a session; the same object until more is."""
+        return self._said.get(session, _NOTHING)
+
+
+_NOTHING: Mapping[str, Known] = {}
+SAID = Declared()
+"""What the programs of this process say."""
+
+
+def merged(log: Log, said: Mapping[str, Known]) -> Mapping[str, Known]:
+    """The files that a history shows and those that its program speaks of."""
+    if not said:
+        return log.files
+    both = {path: _together(known, log.files.get(path)) for path, known in said.items()}
+    return {**log.files, **both}
+
+
+def _together(said: Known, shown: Known | None) -> Known:
+    if shown is None:
+        return said
+    readings = sorted((*shown.readings, *said.readings), key=lambda reading: reading.seen)
+    return Known(tuple(readings[-MAX_READINGS:]), shown.stubs)
+
+
 def fold(log: Log, shown: Iterable[Shown], names: Lexicon, base: str) -> Log:
     """The log after more messages; the same one if they touch no file. Relative paths begin at `base`."""
     files, waiting = dict(log.files), dict(log.waiting)
@@ -190,60 +255,54 @@ def fold(log: Log, shown: Iterable[Shown], names: Lexicon, base: str) -> Log:
     return Log(dict([*files.items()][-MAX_FILES:]), dict([*waiting.items()][-MAX_WAITING:]))
 
 
-def declared(at: float) -> Known:
-    """What is known of a file that the program says it has read whole."""
-    return Known((Reading(False, at, True, None, 1, None, 0, 0, None, False),))
-
-
 def _note(files: dict[str, Known], access: Access, result: ToolResult, shown: Shown, names: Lexicon) -> bool:
-    if result.error or _noted(names.results["failed"], result):
+    """Adds a result to what is known of its file, and says whether it did."""
+    ends = _ends(result)
+    short = result.size <= LONGEST_NOTE
+    if result.error or (short and ends.lstrip().startswith(names.results["failed"])):
         return False
     before = files.pop(access.path, Known())
-    stub = not access.write and result.size <= LONGEST_STUB and _noted(names.results["stubs"], result)
-    if stub:
+    if short and not access.write and any(phrase in ends for phrase in names.results["stubs"]):
         files[access.path] = Known(before.readings, before.stubs + 1)
-    else:
-        made = _written(access, shown) if access.write else _read(access, result, shown, names)
-        files[access.path] = Known((*before.readings, made)[-MAX_READINGS:], before.stubs)
+        return True
+    cut = not access.write and any(phrase in ends for phrase in names.results["truncated"])
+    made = _written(access, shown) if access.write else _read(access, result, shown, cut)
+    files[access.path] = Known((*before.readings, made)[-MAX_READINGS:], before.stubs)
     return True
 
 
-def _noted(notes: re.Pattern[str], result: ToolResult) -> bool:
+def _ends(result: ToolResult) -> str:
+    """The first and the last characters of a result, in lower case."""
     if not result.texts:
-        return False
+        return ""
     head, tail = result.texts[0], result.texts[-1]
-    if len(result.texts) == 1 and len(head) <= EDGE:
-        return notes.search(head) is not None
-    return notes.search(head[:EDGE]) is not None or notes.search(tail[-EDGE:]) is not None
+    return f"{head[:EDGE]}\n{tail[-EDGE:]}".lower()
 
 
 def _written(access: Access, shown: Shown) -> Reading:
     return Reading(True, shown.at, shown.dated, shown.asked, 1, None, 0, 0, access.content, False)
 
 
-def _read(access: Access, result: ToolResult, shown: Shown, names: Lexicon) -> Reading:
+def _read(access: Access, result: ToolResult, shown: Shown, cut: bool) -> Reading:
     if not access.alone:
         return Reading(False, shown.at, shown.dated, shown.asked, 1, None, 0, 0, None, True)
-    raw = "\n".join(result.texts).encode("utf-8", "surrogatepass")
-    first, last = _lines(access, result)
-    cut = _noted(names.results["truncated"], result)
+    whole = "\n".join(result.texts)
+    raw = whole.encode("utf-8", "surrogatepass")
+    first, last = _lines(access, whole)
     text = xxhash.xxh3_64_intdigest(raw)
     return Reading(False, shown.at, shown.dated, shown.asked, first, last, len(raw), text, None, cut)
 
 
-def _lines(access: Access, result: ToolResult) -> tuple[int, int | None]:
+def _lines(access: Access, whole: str) -> tuple[int, int | None]:
     """The lines that a result holds: by the numbers that stand before them, else as asked for. Of a text without
     numbers that was asked for to its end, only the file knows where that is."""
-    body = max(result.texts, key=len, default="")
-    head, tail = body[:EDGE], body[-EDGE:]
-    numbered = [int(found) for found in _NUMBERED.findall(head)]
-    if (len(numbered) > 1 and numbered[1] == numbered[0] + 1) or (numbered and body.count("\n") <= 1):
-        ends = [int(found) for found in _NUMBERED.findall(tail)]
-        return numbered[0], max(numbered[0], ends[-1] if ends else numbered[-1])
     first = access.first or 1
-    if first < 1:
-        return 1, None
-    return first, access.last
+    numbers = [int(found) for found in _NUMBERED.findall(whole[:EDGE])]
+    follow = numbers[1] == numbers[0] + 1 if len(numbers) > 1 else bool(numbers) and (first < 1 or numbers[0] == first)
+    if follow:
+        ends = [int(found) for found in _NUMBERED.findall(whole[-EDGE:])]
+        return numbers[0], max(numbers[0], ends[-1] if ends else numbers[-1])
+    return (first, access.last) if first > 0 else (1, None)
 
 
 def accesses(call: ToolCall, names: Lexicon, base: str) -> tuple[Access, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from otel_context_ledger import spelling
 from otel_context_ledger.correctness.history import Step
 from otel_context_ledger.model import UNKNOWN, Check, Findings
 
@@ -74,8 +75,8 @@ def judge(state: State, whole: bool, replayed: bool, offset: int = 0) -> Check:
     continuation of what the provider keeps. `replayed`: the provider wants reasoning back with tool-calling turns.
     `offset` is the place of the first message in what was sent."""
     orphans = state.orphans if whole else ()
-    broken = [f"result_without_call={name}" for name in orphans]
-    broken += [f"call_without_result={name}" for name in state.unanswered]
+    broken = [f"result_without_call={spelling.name(name)}" for name in orphans]
+    broken += [f"call_without_result={spelling.name(name)}" for name in state.unanswered]
     counts = (f"turns={state.reasoned + state.bare}",)
     if broken:
         kinds = tuple(dict.fromkeys(word.partition("=")[0] for word in broken))

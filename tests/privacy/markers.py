@@ -30,7 +30,7 @@ class Exported:
 _SERVED = ("model_served", "gen_ai.response.model", "miss_evidence")
 # A provider may name the model as it was asked for.
 _MODEL = ("model_id", "gen_ai.request.model", "span name", "advice", *_SERVED)
-_SESSION = ("session_id", "parent_session_id", "fork_of", "gen_ai.conversation.id")
+_SESSION = ("session_id", "parent_session_id", "fork_of", "gen_ai.conversation.id", "repository.evidence")
 _TOOL = ("miss_position.name", "miss_evidence", "segments", "tools.evidence", "advice")
 _RESPONSE = ("response_id", "gen_ai.response.id", "gen_ai.request.previous_response.id")
 _EFFORT = (
@@ -50,6 +50,7 @@ MAY_LEAVE: Mapping[str, Exported] = {
     "sent.retention": Exported(("miss_evidence",), "a lifetime that was asked for explains a miss; a word"),
     "sent.tool.name": Exported(_TOOL, "a reordered or changed tool is named, or nobody can mend it"),
     "sent.tool.added": Exported(_TOOL, "the same"),
+    "sent.call.id": Exported(("state.evidence",), "a broken pair of call and result is named, or nobody can mend it"),
     "sent.previous_response": Exported(("gen_ai.request.previous_response.id",), "a standard attribute; an id"),
     "sent.conversation": Exported(_SESSION, "the request's own name for the conversation; an id"),
     "sent.metadata.session_id": Exported(_SESSION, "the same"),

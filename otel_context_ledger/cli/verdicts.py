@@ -1,0 +1,122 @@
+"""What is said of the verdicts on rules files and on files that were read: each of their words as a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from otel_context_ledger.cli.calls import Call
+from otel_context_ledger.cli.printing import plural, span
+
+NOTHING_KNOWN = {
+    "nothing_read": "no read of a file was recognised in the history ([reads] in context-ledger.toml names other "
+    "tools; read(path) says it from the program).",
+    "not_looked_at": "nobody has looked at the files since they were read.",
+    "seen_late": "they were read before this process saw the history, nobody knows on which state.",
+    "not_held": "the history holds no text of them.",
+    "unreadable": "the files cannot be read, or are too large.",
+    "no_repository": "there is no git repository around the working directory.",
+}
+REMEDIES = {
+    ("repo_check", "stale"): "Have the files that changed read again before anything is built on them.",
+    ("repo_check", "root_mismatch"): "Start the program in the work tree whose files it reads and edits, or name it in "
+    "CONTEXT_LEDGER_REPOSITORY.",
+    ("policy_check", "stale"): "Begin a new session, or send the rules file again as it is on disk now.",
+    ("policy_check", "missing"): "Send the rules file: it is on disk and in nothing that was sent.",
+}
+STALE_WRITE = "Compare the files with what the other writer made of them (git diff), and have them read again."
+LOW = "Nothing if it is a formatter; have the file read again before the next edit."
+MAX_DIGITS = 16
+
+
+def of_files(call: Call) -> Iterator[str]:
+    """What the verdict on the repository goes by, a sentence each."""
+    numbers = _pairs(call.words("repository.counts"))
+    detail = call.words("repository.detail") or ()
+    yield from _compared(numbers, detail)
+    for name, sentence in COUNTED.items():
+        if number := _number(numbers.get(name)):
+            yield sentence(number)
+    for word in call.words("repository.evidence") or ():
+        name, _, value = word.partition("=")
+        yield EVIDENCE[name](value) if name in EVIDENCE else f"{word}."
+    if "shared_git_dir" in detail:
+        yield "the git directory is that of another work tree, as in a copied one: commits and checkouts go there."
+    repeated = call.count("repeated_read_bytes")
+    if repeated:
+        yield f"{plural(repeated, 'byte')} of what was read stood in the history already."
+
+
+def of_rules(call: Call) -> Iterator[str]:
+    """What the verdict on the policy goes by, a sentence each."""
+    for word in call.words("policy.evidence") or ():
+        name, _, value = word.partition("=")
+        yield RULES[name](value) if name in RULES else f"{word}."
+
+
+def remedies(call: Call) -> Iterator[str]:
+    """What to do about the verdicts on files and rules."""
+    detail = call.words("repository.detail") or ()
+    special = STALE_WRITE if "stale_write" in detail else LOW if "low" in detail else None
+    if special is not None:
+        yield special
+    for (field, verdict), sentence in REMEDIES.items():
+        if call.text(field) == verdict and (special is None or field != "repo_check"):
+            yield sentence
+
+
+def _compared(numbers: Mapping[str, str], detail: tuple[str, ...]) -> Iterator[str]:
+    fresh, _, compared = numbers.get("fresh", "").partition("/")
+    if not _number(compared):
+        return
+    yield f"on disk as they are in the history: {_number(fresh):,} of {plural(_number(compared), 'file')}."
+    if "low" in detail:
+        yield "what changed did so after the program's own edit, as by a formatter: it weighs little."
+
+
+def _coverage(value: str) -> str:
+    held, _, lines = value.partition("/")
+    return f"of the files that are there in part, the history holds {_number(held):,} of {_number(lines):,} lines."
+
+
+def _external(value: str) -> str:
+    return f"changed by nobody that this process knows: {plural(_number(value), 'file')}."
+
+
+def _stale_rules(value: str) -> str:
+    name, _, since = value.rpartition(":")
+    return f"an older version of {name} was sent; it changed {span(_number(since.removesuffix('s')))} before this call."
+
+
+def _copies(value: str) -> str:
+    name, _, times = value.rpartition(":")
+    return f"{name} was sent in {plural(_number(times), 'place')}."
+
+
+COUNTED: Mapping[str, Callable[[int], str]] = {
+    "stale_writes": lambda n: f"written on an old state, after somebody else's change: {plural(n, 'file')}.",
+    "stubs": lambda n: f"results that only say that nothing changed, which is no evidence: {n:,}.",
+    "other_tree": lambda n: f"in another work tree than the program's: {plural(n, 'file')}.",
+    "outside": lambda n: f"outside any work tree, not compared: {plural(n, 'file')}.",
+    "unknown": lambda n: f"not known whether they changed: {plural(n, 'file')}.",
+}
+EVIDENCE: Mapping[str, Callable[[str], str]] = {
+    "reason": lambda value: NOTHING_KNOWN.get(value, f"{value}."),
+    "external_change": _external,
+    "writer": lambda value: f"session {value} wrote there since.",
+    "coverage": _coverage,
+}
+RULES: Mapping[str, Callable[[str], str]] = {
+    "stale": _stale_rules,
+    "missing": lambda value: f"{value} is on disk, and nothing of it was sent.",
+    "copies": _copies,
+    "reason": lambda value: "no rules file was found." if value == "no_rules_files" else f"{value}.",
+}
+
+
+def _pairs(words: tuple[str, ...] | None) -> Mapping[str, str]:
+    split = (word.partition("=") for word in words or ())
+    return {name: number for name, _, number in split}
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.isdecimal() and len(text) < MAX_DIGITS else 0
