@@ -86,6 +86,7 @@ class Memory:
     declared: tuple[c.Constraint, ...] = ()
     log: reads.Log = field(default_factory=reads.Log)
     said: Mapping[str, reads.Known] = field(default_factory=dict)
+    files: Mapping[str, reads.Known] = field(default_factory=dict)
     judged: Judged = field(default_factory=Judged)
 
 
@@ -149,7 +150,7 @@ class Examiner:
             if begun.subject is not None or memory is None:
                 return begun
             world = self._world()
-            judged = self._freshness(memory, world, memory.judged, session)
+            judged = self._freshness(memory, world, session)
             if judged is not memory.judged:
                 self._keep(name, changed(memory, judged=judged))
             if world.rules is not begun.rules:
@@ -187,27 +188,25 @@ class Examiner:
             self._on_policy(world, texts) if world.rules else None,
             self._on_constraints(world, memory, texts) if world.constraints else None,
             state.judge(memory.state, subject.whole, subject.replayed, subject.offset),
-            None,
-            memory.judged.check,
-            memory.judged.repeated,
-            texts,
-            world.rules,
+            sent=texts,
+            rules=world.rules,
         )
 
     def _keep(self, name: str, memory: Memory) -> None:
         _put(self._kept, name, memory, MAX_KEPT)
 
     def _reading(self, subject: Subject, known: Memory, memory: Memory, new: Sequence[Step], world: World) -> Memory:
-        """What is kept, with the files that new messages and the program itself speak of, and the verdict on all."""
+        """What is kept, with the files that new messages and the program itself speak of. They are looked at meanwhile,
+        so that the verdict on them comes with the answer."""
         shown = self._shown(subject, known, new, world.now)
         log = reads.fold(known.log, shown, self._reader.names, self._reader.base)
         said = world.said(subject.called)
         same = log.files is known.log.files and said is known.said
-        files = known.judged.files if same else reads.merged(log, said)
-        for path in [path for path, one in files.items() if known.judged.files.get(path) is not one]:
-            self._noticed(path, files[path], subject.session)
-        memory = changed(memory, log=log, said=said, judged=changed(known.judged, files=files))
-        return changed(memory, judged=self._freshness(memory, world, known.judged, subject.session))
+        files = known.files if same else reads.merged(log, said)
+        if files is not known.files:
+            for path in [path for path, one in files.items() if known.files.get(path) is not one]:
+                self._noticed(path, files[path], subject.session)
+        return changed(memory, log=log, said=said, files=files, judged=known.judged)
 
     def _shown(self, subject: Subject, known: Memory, new: Sequence[Step], now: float) -> Iterator[reads.Shown]:
         """New messages with their dates: what the last answer led to was done right now; of what stands before it, the
@@ -234,11 +233,11 @@ class Examiner:
             told = (*self._written.get(path, ()), (session, last.seen))[-MAX_WRITERS:]
             _put(self._written, path, told, MAX_WRITTEN)
 
-    def _freshness(self, memory: Memory, world: World, before: Judged, session: str) -> Judged:
+    def _freshness(self, memory: Memory, world: World, session: str) -> Judged:
         def writers(path: str, since: float) -> Iterator[str]:
             return (who for who, at in self._written.get(path, ()) if at > since and who != session)
 
-        return judge(memory.judged.files, world.files, before, writers)
+        return judge(memory.files, world.files, memory.judged, writers)
 
     def _on_policy(self, world: World, texts: Sequence[Text]) -> Check:
         sent = [(key, text) for key, text in texts if len(text) >= SHORTEST_RULES]

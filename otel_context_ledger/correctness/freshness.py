@@ -89,6 +89,15 @@ class Opinion:
     repeated: int = 0
     why: str | None = None
 
+    @property
+    def partial(self) -> bool:
+        """Whether the history holds only some of the file's lines."""
+        return self.held is not None and self.lines is not None and self.held < self.lines
+
+
+Judgement = tuple[Known, Looks | None, Opinion]
+"""An opinion after what it was made from."""
+
 
 @dataclass(frozen=True, slots=True)
 class Judged:
@@ -99,7 +108,7 @@ class Judged:
     repeated: int | None = None
     files: Mapping[str, Known] = field(default_factory=dict)
     shelved: Shelved | None = None
-    opinions: Mapping[str, tuple[Known, Looks | None, Opinion]] = field(default_factory=dict)
+    opinions: Mapping[str, Judgement] = field(default_factory=dict)
 
 
 Writers = Callable[[str, float], Iterable[str]]
@@ -111,19 +120,20 @@ def judge(files: Mapping[str, Known], shelved: Shelved | None, before: Judged, w
     if before.files is files and before.shelved is shelved:
         return before
     looks = shelved.files if shelved is not None else {}
-    opinions = {path: _again(known, looks.get(path), before.opinions.get(path)) for path, known in files.items()}
+    opinions = dict(_opinions(files, looks, before.opinions))
     found = [(path, opinion) for path, (_, _, opinion) in opinions.items()]
-    repeated = sum(opinion.repeated for _, opinion in found) if found else None
+    repeated = sum([opinion.repeated for _, opinion in found]) if found else None
     check = _check(found, files, shelved, writers) if shelved is not None else None
     return Judged(check, repeated, files, shelved, opinions)
 
 
-def _again(
-    known: Known, looks: Looks | None, before: tuple[Known, Looks | None, Opinion] | None
-) -> tuple[Known, Looks | None, Opinion]:
-    if before is not None and before[0] is known and before[1] is looks:
-        return before
-    return known, looks, opinion(known, looks)
+def _opinions(
+    files: Mapping[str, Known], looks: Mapping[str, Looks], before: Mapping[str, Judgement]
+) -> Iterator[tuple[str, Judgement]]:
+    for path, known in files.items():
+        look, then = looks.get(path), before.get(path)
+        same = then is not None and then[0] is known and then[1] is look
+        yield path, then if then is not None and same else (known, look, opinion(known, look))
 
 
 def opinion(known: Known, looks: Looks | None) -> Opinion:
@@ -260,17 +270,33 @@ def _check(
 ) -> Check:
     words = [opinion.word for _, opinion in found]
     stale = [(path, opinion) for path, opinion in found if opinion.word == STALE]
+    partial = [opinion for _, opinion in found if opinion.partial]
     verdict, reason = _verdict(words, next((one.why for _, one in found if one.why), None), shelved)
     detail = [
         *(["stale_write"] if any(opinion.stale_write for _, opinion in stale) else []),
         *(["low"] if stale and all(opinion.low for _, opinion in stale) else []),
         *(["shared_git_dir"] if shelved.shared_git_dir else []),
     ]
-    evidence = [f"reason={reason}"] if reason else []
-    evidence += _causes(stale, writers)
-    held, lines = _coverage(opinion for _, opinion in found)
-    evidence += [f"coverage={held}/{lines}"] if lines else []
-    return Check(verdict, Findings(tuple(detail), _counts(found, files), tuple(evidence)))
+    evidence = [*([f"reason={reason}"] if reason else []), *_causes(stale, writers)]
+    if partial:
+        held, lines = (sum(getattr(opinion, name) for opinion in partial) for name in ("held", "lines"))
+        evidence.append(f"coverage={held}/{lines}")
+    numbers = {
+        "stale": len(stale),
+        "stale_writes": sum(opinion.stale_write for _, opinion in stale),
+        "unknown": words.count(UNKNOWN),
+        "partial": len(partial),
+        "stubs": sum([known.stubs for known in files.values()]),
+        "other_tree": words.count(OTHER),
+        "outside": words.count(OUTSIDE),
+    }
+    return Check(verdict, Findings(tuple(detail), _counts(words, numbers), tuple(evidence)))
+
+
+def _counts(words: Sequence[str], numbers: Mapping[str, int]) -> tuple[str, ...]:
+    fresh, known = words.count(FRESH), words.count(FRESH) + words.count(STALE)
+    told = [f"files={len(words)}", *([f"fresh={fresh}/{known}"] if known else [])]
+    return (*told, *(f"{name}={number}" for name, number in numbers.items() if number))
 
 
 def _verdict(words: Sequence[str], why: str | None, shelved: Shelved) -> tuple[str, str | None]:
@@ -284,32 +310,6 @@ def _verdict(words: Sequence[str], why: str | None, shelved: Shelved) -> tuple[s
     if FRESH in words:
         return FRESH, None
     return UNKNOWN, why if words else "nothing_read"
-
-
-def _counts(found: Sequence[tuple[str, Opinion]], files: Mapping[str, Known]) -> tuple[str, ...]:
-    words = [opinion.word for _, opinion in found]
-    known = words.count(FRESH) + words.count(STALE)
-    numbers = {
-        "stale": words.count(STALE),
-        "stale_writes": sum(opinion.stale_write for _, opinion in found),
-        "unknown": words.count(UNKNOWN),
-        "partial": sum(_partial(opinion) for _, opinion in found),
-        "stubs": sum(known.stubs for known in files.values()),
-        "other_tree": words.count(OTHER),
-        "outside": words.count(OUTSIDE),
-    }
-    told = [f"files={len(words)}", *([f"fresh={words.count(FRESH)}/{known}"] if known else [])]
-    return (*told, *(f"{name}={number}" for name, number in numbers.items() if number))
-
-
-def _partial(opinion: Opinion) -> bool:
-    return opinion.held is not None and opinion.lines is not None and opinion.held < opinion.lines
-
-
-def _coverage(opinions: Iterable[Opinion]) -> tuple[int, int]:
-    """Lines in the history of all lines, over the files that are not whole in it."""
-    known = [opinion for opinion in opinions if _partial(opinion)]
-    return sum(opinion.held or 0 for opinion in known), sum(opinion.lines or 0 for opinion in known)
 
 
 def _causes(stale: Sequence[tuple[str, Opinion]], writers: Writers) -> list[str]:
