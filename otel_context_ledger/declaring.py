@@ -9,6 +9,8 @@ import contextlib
 import logging
 import time
 from collections.abc import Sequence
+from contextvars import ContextVar
+from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, TypedDict
 
 from otel_context_ledger import tasks
@@ -21,6 +23,8 @@ from otel_context_ledger.names import named
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+# A validator that asks a model from threads of its own is seen by the ledger as a program, whose calls it would judge.
+MAX_AT_ONCE = 8
 _log = logging.getLogger("otel_context_ledger")
 _warned: set[str] = set()
 
@@ -60,10 +64,13 @@ def constraint(id: object, text: object = None, **said: Unpack[Said]) -> None:
 
 class Chosen:
     """The validator that the program chose, ours until then. What it raises, or answers that is no match, makes nothing
-    of ours fail: the constraint is `uncertain`, by the matcher `failed`."""
+    of ours fail: the constraint is `uncertain`, by the matcher `failed`. It may make calls that the ledger sees, which
+    it is not asked about again; more than `MAX_AT_ONCE` at a time it is not asked for either (`busy`)."""
 
     def __init__(self) -> None:
         self._validator: Validator = Wording()
+        self._asking: ContextVar[bool] = ContextVar("context_ledger_asking", default=False)
+        self._free = BoundedSemaphore(MAX_AT_ONCE)
 
     def choose(self, validator: Validator) -> None:
         """From now on this one tells."""
@@ -72,15 +79,32 @@ class Chosen:
     @property
     def name(self) -> str:
         """What it calls itself."""
-        return named(getattr(self._validator, "name", None)) or type(self._validator).__name__
+        return self._said("name") or type(self._validator).__name__
 
     @property
     def version(self) -> str:
         """The version that it says it is."""
-        return named(getattr(self._validator, "version", None)) or "0"
+        return self._said("version") or "0"
+
+    def _said(self, what: str) -> str:
+        with contextlib.suppress(Exception):
+            return named(getattr(self._validator, what, None))
+        return ""
 
     def match(self, constraint: Constraint, text: str) -> Match:
         """How it says that `constraint` stands in `text`."""
+        if isinstance(self._validator, Wording):
+            return self._validator.match(constraint, text)
+        if self._asking.get() or not self._free.acquire(blocking=False):
+            return Match("uncertain", "busy", 0.0)
+        token = self._asking.set(True)
+        try:
+            return self._asked(constraint, text)
+        finally:
+            self._asking.reset(token)
+            self._free.release()
+
+    def _asked(self, constraint: Constraint, text: str) -> Match:
         with contextlib.suppress(Exception):
             found = self._validator.match(constraint, text)
             if isinstance(found, Match) and found.verdict in VERDICTS and 0 <= found.confidence <= 1:

@@ -29,14 +29,20 @@ from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type:
 from otel_context_ledger import __version__, config, line, spelling, store, surfaces, tasks, telemetry, telling
 from otel_context_ledger import model as m
 from otel_context_ledger.backlog import Backlog, greenlets
-from otel_context_ledger.canonical import key_of
-from otel_context_ledger.correctness import reads, repository
+from otel_context_ledger.canonical import digest, key_of, scheme, written
+from otel_context_ledger.correctness import declarations, reads, repository
+from otel_context_ledger.correctness.compaction.course import Rules
+from otel_context_ledger.correctness.compaction.manifest import NOTHING
 from otel_context_ledger.correctness.examination import Examiner, World
 from otel_context_ledger.correctness.files import Shelf
 from otel_context_ledger.correctness.looking import Looker
+from otel_context_ledger.correctness.policy import RulesFile
 from otel_context_ledger.correctness.tools import check, contracts, live
+from otel_context_ledger.courses import Courses, configured
+from otel_context_ledger.declaring import chosen
 from otel_context_ledger.invocation import Call, Desk, Invocation, Settle
-from otel_context_ledger.ledger import Draft, Ledger, Limits
+from otel_context_ledger.ledger import Draft, Ledger, Limits, Pillars
+from otel_context_ledger.mailbox import latest, mailbox
 from otel_context_ledger.names import named
 from otel_context_ledger.surfaces import facts
 from otel_context_ledger.surfaces.events import mapping, pick
@@ -433,15 +439,10 @@ def _closed(stream: Any) -> None:
 def assemble(settings: config.Config) -> tuple[Desk, store.Store | None, Callable[[], None]]:
     """The desk of this process, its ledger file, and what undoes them."""
     lore, watcher, shelf = _lore(settings), _watcher(settings), _shelf(settings)
-    ledger = Ledger(
-        lore,
-        __version__,
-        Limits(settings.max_sessions, settings.max_bytes, settings.advice),
-        settings.prices,
-        key_of(settings.digest_key) if settings.digest_key else None,
-        _tools(settings),
-        _examiner(settings, shelf),
-    )
+    key = key_of(settings.digest_key) if settings.digest_key else None
+    limits = Limits(settings.max_sessions, settings.max_bytes, settings.advice)
+    pillars = Pillars(_tools(settings), _examiner(settings, shelf), _courses(settings, shelf, key))
+    ledger = Ledger(lore, __version__, limits, settings.prices, key, pillars)
     file = _file(settings, ledger)
     given = (settings.session_id, settings.task_id, settings.attempt_id, settings.parent_session_id)
     tasks.inherit(tasks.Names(*(named(name) or None for name in given)))
@@ -452,6 +453,9 @@ def assemble(settings: config.Config) -> tuple[Desk, store.Store | None, Callabl
     speaking = telemetry.Telemetry(__version__, settings.metrics, backlog.flush)
     desk = Desk(ledger, speaking, around, time.perf_counter, find, backlog, keep)
     desk.asks = settings.provider_diagnostics
+    if file is not None:
+        desk.keep_compaction = partial(_keep_compaction, file, scheme(key))
+    mailbox.open()
     if hasattr(os, "register_at_fork"):
         held = weakref.ref(desk)
         os.register_at_fork(before=partial(_catch_up, held), after_in_child=_renew(held))
@@ -538,13 +542,38 @@ def _examiner(settings: config.Config, shelf: Shelf | None) -> Examiner:
     for sentence in bad:
         _log.warning("context ledger: context-ledger.toml: %s", sentence)
     if shelf is None:
-        return Examiner(lambda: World(time.time(), said=reads.SAID.of), reader=reads.Reader(names, os.curdir))
-    return Examiner(partial(_world, shelf), reader=reads.Reader(names, shelf.base, shelf.want))
+        world, reader = _nowhere, reads.Reader(names, os.curdir)
+        return Examiner(world, chosen, reader)
+    return Examiner(partial(_world, shelf), chosen, reads.Reader(names, shelf.base, shelf.want))
+
+
+def _nowhere() -> World:
+    return World(time.time(), said=reads.SAID.of)
 
 
 def _world(shelf: Shelf) -> World:
     known = shelf.latest()
     return World(time.time(), known.rules, files=known, said=reads.SAID.of)
+
+
+def _courses(settings: config.Config, shelf: Shelf | None, key: bytes | None) -> Courses:
+    """What is known of compactions: what the settings declare, and the numbers by which something is odd."""
+    limits, thresholds, strange = configured(settings.compaction)
+    for name in strange:
+        _log.warning("context ledger: context-ledger.toml: [compaction] has no %s; ignored", named(name))
+    declared = NOTHING.joined(declarations.in_table(settings.constraints))
+    rules = Rules(chosen, partial(_exported, key), declared, limits, thresholds)
+    spell = partial(spelling.session, export=partial(written, key=key))
+    files = partial(_rules_files, shelf) if shelf is not None else tuple
+    return Courses(rules, settings.max_sessions, mailbox.take, files, spell)
+
+
+def _rules_files(shelf: Shelf) -> tuple[RulesFile, ...]:
+    return shelf.latest().rules
+
+
+def _exported(key: bytes | None, text: str) -> str:
+    return written(digest(text.encode("utf-8", "surrogatepass")), key=key)
 
 
 def _catch_up(held: weakref.ref[Desk]) -> None:
@@ -564,6 +593,7 @@ def _renew(desk: weakref.ref[Desk]) -> Callable[[], None]:
                 found.ledger.renew_lock()
                 telling.outlet.renew_lock()
                 reads.SAID.renew_lock()
+                mailbox.renew()
                 found.disown()
 
     return renew
@@ -583,7 +613,8 @@ def _close(desk: Desk, file: store.Store | None) -> None:
     by the program's own exit hooks, go to the file without us."""
     telling.outlet.close()
     with desk.guard("exit"):
-        desk.abandon()
+        desk.leave(time.time())
+    mailbox.close()
     for waiting in (desk.backlog, file):
         if waiting is not None:
             with desk.guard("exit"):
@@ -626,6 +657,10 @@ def _keep(file: store.Store, ledger: Ledger, settle: Settle, draft: Draft) -> No
     _put(file, lambda: line.write(settle(), ledger.trail(draft)))
 
 
+def _keep_compaction(file: store.Store, scheme: str, told: m.Compacted) -> None:
+    _put(file, partial(line.write_compaction, told, __version__, scheme))
+
+
 def _put(file: store.Store, text: Callable[[], bytes]) -> None:
     before = file.lost
     file.put(text)
@@ -654,4 +689,5 @@ def _surroundings(settings: config.Config, watcher: repository.Watcher | None, s
         repo_snapshot=snapshot.identity if snapshot else "off",
         repo_age=max(0.0, now - snapshot.taken) if snapshot and snapshot.taken else None,
         repo_head=snapshot.head if snapshot else None,
+        latest=latest.get(),
     )

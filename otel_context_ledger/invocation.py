@@ -24,6 +24,7 @@ from otel_context_ledger import semconv as s
 from otel_context_ledger import spelling
 from otel_context_ledger.backlog import Backlog, Later
 from otel_context_ledger.ledger import Draft, Ledger
+from otel_context_ledger.mailbox import latest
 from otel_context_ledger.records import changed, quick
 from otel_context_ledger.surfaces import Surface
 from otel_context_ledger.surfaces.events import mapping, plain
@@ -98,6 +99,7 @@ class Desk:
         keep: Keep | None = None,
     ) -> None:
         self.ledger, self.telemetry, self.find, self.backlog, self.keep = ledger, telemetry, find, backlog, keep
+        self.keep_compaction: Callable[[m.Compacted], None] | None = None
         self.surroundings, self.ticks = surroundings, ticks
         self.errors: dict[str, int] = {}
         self._said: dict[str, object] = {}
@@ -151,6 +153,7 @@ class Desk:
                 entry = closing()
                 if entry is not None:
                     invocation.publish(entry(), calls, leave or self._say)
+                self.tell()
         finally:
             self.telemetry.owe(invocation.recording, False)
 
@@ -186,6 +189,20 @@ class Desk:
             if self.awaited:
                 tidy()
 
+    def tell(self) -> None:
+        """Says what came to be known of compactions, in the file and to OpenTelemetry."""
+        for told in self.ledger.courses.told():
+            if self.keep_compaction is not None:
+                with self.guard("store"):
+                    self.keep_compaction(told)
+            if told.settled:
+                self.backlog.put(partial(self._say_compaction, told))
+
+    def _say_compaction(self, told: m.Compacted) -> None:
+        with self.guard("telemetry"):
+            self.telemetry.tell_compaction(told)
+            self.telemetry.stand_by()
+
     def settled(self, entry: m.Entry, draft: Draft, calls: Sequence[m.Called]) -> m.Entry:
         """The entry with the checks that nobody waits for; as it is where one of them fails."""
         with self.guard("checks"):
@@ -201,12 +218,21 @@ class Desk:
         for invocation in self._still_open():
             invocation.left()
 
+    def leave(self, now: float) -> None:
+        """The program ends: so do its calls, and what was still to be seen of compactions will not be."""
+        self.abandon()
+        with self.guard("finish"):
+            self.catch_up()
+            self.ledger.courses.close(now)
+        self.tell()
+
     def disown(self) -> None:
         """In a forked child: the calls that are open are the parent's to end."""
         for invocation in self._still_open():
             invocation.disown()
         self._open.clear()
         self._closings.clear()
+        self.ledger.courses.disown()
         self.telemetry.stand_down()
 
     def _still_open(self) -> list[Invocation]:
@@ -257,6 +283,9 @@ class Invocation:
         if request.client_version is None and call.client is not None:
             request = changed(request, client_version=call.client)
         self.draft = desk.ledger.open(call.surface, call.endpoint, request, around)
+        if self.draft.kind == "agent":
+            latest.set(self.draft.link.session)
+        desk.tell()
         self.recording: Recording = desk.telemetry.start(
             spelling.model(request.model), opening(call, self.draft), int(around.now * 1e9)
         )
@@ -375,9 +404,11 @@ class Invocation:
             cancelled = not isinstance(error, Exception) or name == "CancelledError"
             with self.guard("response"):
                 answer = getattr(error, "completion", None)
-            how = "cancelled" if cancelled else "failed"
+            how, said = "cancelled" if cancelled else "failed", ""
+            with suppress(Exception):  # the text of an error may be the program's own code
+                said = str(error)
             read = self._folded if answer is None else (lambda: self._surface.read_response(mapping(plain(answer))))
-            self._end(read, m.Ending(how if answer is None else "complete", name))
+            self._end(read, m.Ending(how if answer is None else "complete", name, said=said))
 
     def dropped(self) -> None:
         """The stream was left or garbage collected. A collection may come at any moment, in the middle of our own work

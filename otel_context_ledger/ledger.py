@@ -20,6 +20,7 @@ from otel_context_ledger.correctness.examination import Examination, Examiner, S
 from otel_context_ledger.correctness.tools.check import Look, Sent, Tools
 from otel_context_ledger.correctness.tools.registry import Registry
 from otel_context_ledger.cost import Card, Prices, price
+from otel_context_ledger.courses import Courses, Scene
 from otel_context_ledger.names import named
 from otel_context_ledger.records import changed, quick
 from otel_context_ledger.reuse import attribution, locator
@@ -33,6 +34,7 @@ from otel_context_ledger.reuse.traces import Found, Traces
 from otel_context_ledger.surfaces import MESSAGES, Surface, called
 from otel_context_ledger.surfaces.facts import Lore
 from otel_context_ledger.thresholds import DEFAULTS, EXPECTED, Thresholds
+from otel_context_ledger.witness import Witness
 
 MAX_ROUTES = 8
 MAX_EXPORTED = 2048
@@ -42,6 +44,9 @@ _HASHES = (
     ("policy_hash", "policy"), ("policy_wire_hash", "policy_wire"), ("tool_schema_hash", "tools"),
     ("tool_wire_hash", "tools_wire"),
 )  # fmt: skip
+COMPACTED = "history_compacted"
+# Ends after which nothing is known of the answer.
+_UNHEARD = ("cancelled", "abandoned")
 # How an answer says that it is whole, in the words of the dialects.
 _TURN_ENDS = (("stop",), ("end_turn",), ("completed",))
 
@@ -60,7 +65,7 @@ class Limits:
 class Draft:
     """A ledger line before the answer. `head` is what the lineage remembers of it while the call is in flight; `asked`
     says who asked the provider for its own verdict (the program, or the ledger for its user), `against` which response
-    it was to compare the request with."""
+    it was to compare the request with. `seen` is what the call shows of its session's compactions."""
 
     surface: Surface
     endpoint: str
@@ -79,6 +84,7 @@ class Draft:
     tools: Look | None = None
     examination: Examination | None = None
     past: Past = NEW
+    seen: Sight | None = None
 
     @property
     def previous_response(self) -> str | None:
@@ -87,6 +93,28 @@ class Draft:
         here = self.identity.parts["provider_surface"], self.endpoint, self.surface.api
         there = (head.identity.parts["provider_surface"], head.endpoint, head.api) if head else None
         return head.response_id if head and there == here else None
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """A call as a witness of compactions: whose course it goes on, what is carried over from the last one (digest of
+    its summary, id, whether it is trusted), whether this is the first call after one, how many todos are open."""
+
+    witness: Witness
+    session: str
+    carried: tuple[str | None, str | None, bool | None] = (None, None, None)
+    compacted: bool = False
+    todos: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pillars:
+    """What looks into requests for a ledger; each is made anew where it is not given."""
+
+    tools: Tools | None = None
+    examiner: Examiner | None = None
+    courses: Courses | None = None
 
 
 class Ledger:
@@ -99,13 +127,13 @@ class Ledger:
         limits: Limits | None = None,
         prices: Mapping[str, Mapping[str, float]] | None = None,
         digest_key: bytes | None = None,
-        tools: Tools | None = None,
-        examiner: Examiner | None = None,
+        pillars: Pillars | None = None,
     ) -> None:
-        bounds = limits or Limits()
+        bounds, pillars = limits or Limits(), pillars or Pillars()
         self._advisor = Advisor(bounds.advice, bounds.sessions)
-        self._tools = tools or Tools(Registry(), sessions=bounds.sessions)
-        self._examiner = examiner or Examiner()
+        self._tools = pillars.tools or Tools(Registry(), sessions=bounds.sessions)
+        self._examiner = pillars.examiner or Examiner()
+        self.courses = pillars.courses or Courses(most=bounds.sessions)
         self._lore, self._version, self._prices = lore, version, Prices(prices)
         self._lineage = Lineage(bounds.sessions, bounds.bytes, lore.forms.summary_openings)
         self._policies, self._observed, self._traces = Policies(), Observations(), Traces()
@@ -127,11 +155,14 @@ class Ledger:
         self._tools.renew_lock()
         self._examiner.renew_lock()
         self._advisor.renew_lock()
+        self.courses.renew_lock()
 
     def restore(self, lines: Iterable[Mapping[str, object]]) -> None:
         """Lets the calls of earlier processes be continued, from their ledger lines, oldest first. Lines whose digests
         were made in another way tell nothing."""
-        self._traces = Traces(lines, self._scheme)
+        known = list(lines)
+        self._traces = Traces(known, self._scheme)
+        self.courses.restore(known, self._scheme)
 
     def open(self, surface: Surface, endpoint: str, request: m.Request, around: m.Surroundings) -> Draft:
         """The draft of a call that is about to be made."""
@@ -150,6 +181,8 @@ class Ledger:
             if found and link.source == "lineage":
                 link = changed(link, session=found.trace.session)
             kind = self._kind(request, identity, link)
+            if kind == "agent":
+                identity = identity.carrying(self._summary(self.courses.course(link.session).carried[0]))
             lean = changed(request, tools=(), system=(), messages=())
             head = Head(
                 around.entry_id, link.session, endpoint, surface.api, outline, identity, lean, around.now,
@@ -157,6 +190,13 @@ class Ledger:
             )  # fmt: skip
             if kind == "agent":
                 self._lineage.put(head, None)
+        witness = Witness(
+            around, link, outline, request, self._lore.forms.summary_openings, surface.facts.window(request.model)
+        )
+        seen = self._seen(witness, surface, kind)
+        if kind == "agent":
+            head = self._on_summary(head, seen.carried[0])
+            identity = head.identity
         reusable = attribution.estimate(link, outline, rules.block) if _same_cache(link, identity) else 0
         if found is not None:
             reusable = found.trace.tokens if found.whole else None
@@ -166,9 +206,41 @@ class Ledger:
             surface, endpoint, lean, outline, identity, link, found, kind, around, rules, reusable,
             head if kind == "agent" else None, "program" if request.diagnostics_asked else None,
             request.diagnostics_against, look,
-            self._examiner.begin(_subject(surface, around, lean, outline, link)) if kind == "agent" else None,
-            self._advisor.past(link.session),
+            self._examined(_subject(surface, around, lean, outline, link)) if kind == "agent" else None,
+            self._advisor.past(link.session), seen,
         )  # fmt: skip
+
+    def _examined(self, subject: Subject) -> Examination:
+        rules = self.courses.asked(subject.session).rules
+        return self._examiner.begin(changed(subject, constraints=rules) if rules else subject)
+
+    def _seen(self, witness: Witness, surface: Surface, kind: str) -> Sight:
+        """What a call shows of compactions before it is made. A summarising call that no session is named for belongs
+        to the agent that made the call before it here."""
+        around, link, request = witness.around, witness.link, witness.request
+        latest = around.latest if kind == "compaction" and link.source == "lineage" else None
+        session = latest or link.session
+        scene = Scene(around.task, surface.provider, surface.name, request.model, around.agent)
+        course = self.courses.arrive(session, scene)
+        if kind == "agent":
+            self.courses.fold(session, witness.opened(course.waiting))
+            course = self.courses.course(session)
+        compacted = kind == "agent" and any(p.seen and p.event.whole for p in course.pending)
+        lean = changed(witness, request=changed(request, tools=(), system=(), messages=()))
+        return Sight(lean, session, course.carried, compacted, self.courses.asked(session).todos)
+
+    def _on_summary(self, head: Head, summary: str | None) -> Head:
+        """The head in flight with the summary that its call builds on, if that came to be known only now."""
+        identity = head.identity.carrying(self._summary(summary))
+        if identity is head.identity:
+            return head
+        settled = changed(head, identity=identity)
+        with self._lock:
+            self._lineage.settle(head, settled, None)
+        return settled
+
+    def _summary(self, exported: str | None) -> bytes | None:
+        return None if exported is None else digest(exported.encode())
 
     def close(
         self,
@@ -200,12 +272,54 @@ class Ledger:
         judgement, case = self._judge(draft, response, ending, now)
         with self._lock:
             evidence = self._settle(draft, response, ending, case, judgement, now)
+        odd = self._shown(draft, response, ending, now) if draft.kind == "agent" else ()
+        self._noted(draft, response, ending, judgement, now)
 
         def entry() -> m.Entry:
             card = self._prices.card(draft.surface.facts.price, response.model or draft.request.model, now)
-            return self._entry(draft, response, ending, timing, _Verdict(case, judgement, evidence, card), flaw)
+            verdict = _Verdict(case, judgement, evidence, card, odd)
+            return self._entry(draft, response, ending, timing, verdict, flaw)
 
         return entry
+
+    def _noted(self, draft: Draft, response: m.Response, ending: m.Ending, judgement: Judgement, now: float) -> None:
+        """What the calls to come are to know beside the lineage: a summary that was made, and how the session went."""
+        if draft.kind == "compaction":
+            self._summarised(draft, response, ending, now)
+        elif draft.kind == "agent" and ending.how != "failed":
+            compacted = _is_compacted(draft) or any(cause.name == COMPACTED for cause in judgement.causes)
+            facts = Facts(input=response.usage.input, head=draft.around.repo_head, compacted=compacted)
+            self._advisor.keep(draft.link.session, self._advisor.after(draft.past, facts))
+
+    def _shown(self, draft: Draft, response: m.Response, ending: m.Ending, now: float) -> tuple[str, ...]:
+        """Lets a call of the agent that ended show what a compaction before it did; gives what was odd about that."""
+        seen = draft.seen
+        if seen is None or ending.how in _UNHEARD:
+            return ()
+        failed = ending.how == "failed"
+        happening = (
+            seen.witness.failed(now, ending.said, ending.error_type)
+            if failed
+            else seen.witness.called(response, now, self._export(draft.identity.context), _turn_ended(response))
+        )
+        told = self.courses.fold(seen.session, happening)
+        return tuple(
+            f"{odd.name}:{word}" for event in told if event.settled for odd in event.symptoms for word in odd.evidence
+        )
+
+    def _summarised(self, draft: Draft, response: m.Response, ending: m.Ending, now: float) -> None:
+        seen = draft.seen
+        if seen is None or ending.how in _UNHEARD:
+            return
+        card = self._prices.card(draft.surface.facts.price, response.model or draft.request.model, now)
+        cost = _money(price(response.usage, card, None, draft.surface.facts.unit)).cost
+        dollars = cost.amount if cost is not None and cost.unit == "usd" else None
+        happening = (
+            seen.witness.refused(now, ending.said, ending.error_type)
+            if ending.how == "failed"
+            else seen.witness.summarised(response, now, dollars)
+        )
+        self.courses.fold(seen.session, happening)
 
     def settled(self, entry: m.Entry, draft: Draft, returned: Sequence[m.Called]) -> m.Entry:
         """The entry with what takes too long to be looked at while the program waits: whether the calls of tools that
@@ -223,19 +337,15 @@ class Ledger:
         return entry if same else self._rechecked(entry, draft, _looked(check, done))
 
     def _rechecked(self, entry: m.Entry, draft: Draft, looked: Mapping[str, m.Check]) -> m.Entry:
-        advised = self._advised(draft, looked, (entry.model, entry.context, entry.cache), False)
+        advised = self._advised(draft, looked, _Groups(entry.model, entry.context, entry.cache, entry.odd))
         return changed(entry, checks=_checks(looked, advised))
 
-    def _advised(self, draft: Draft, looked: Mapping[str, m.Check], groups: _Groups, ended: bool) -> tuple[str, ...]:
-        """What to do next with an agent's context; a side call has none of its own. A call that just `ended` is one
-        more of its session."""
+    def _advised(self, draft: Draft, looked: Mapping[str, m.Check], groups: _Groups) -> tuple[str, ...]:
+        """What to do next with an agent's context; a side call has none of its own."""
         if draft.kind != "agent":
             return ()
         facts = _facts(draft, looked, groups)
-        past = self._advisor.after(draft.past, facts)
-        if ended:
-            self._advisor.keep(draft.link.session, past)
-        return self._advisor.advise(facts, past)
+        return self._advisor.advise(facts, self._advisor.after(draft.past, facts))
 
     def _renewed(self, draft: Draft, begun: Examination) -> Examination:
         return self._examiner.renewed(begun, draft.around.entry_id, draft.link.session)
@@ -375,15 +485,18 @@ class Ledger:
             _origin(draft),
         )
         money = price(response.usage, verdict.card, verdict.avoidable(draft), draft.surface.facts.unit)
-        groups = _model(draft, response, verdict.card), self._context(draft), _cache(draft, response, ending, verdict)
+        groups = _Groups(
+            _model(draft, response, verdict.card), self._context(draft), _cache(draft, response, ending, verdict),
+            verdict.odd,
+        )  # fmt: skip
         looked = _looked(draft.tools.check if draft.tools else None, draft.examination)
-        advised = self._advised(draft, looked, groups, ending.how != "failed")
+        advised = self._advised(draft, looked, groups)
         return m.Entry(
             self=own,
             task=names,
-            model=groups[0],
-            context=groups[1],
-            cache=groups[2],
+            model=groups.model,
+            context=groups.context,
+            cache=groups.cache,
             request=_request(draft, response, ending, timing),
             money=_money(money),
             checks=_checks(looked, advised),
@@ -393,12 +506,15 @@ class Ledger:
             repo_head=around.repo_head,
             service_tier=spelling.word(response.service_tier),
             system_fingerprint=spelling.optional(response.system_fingerprint),
+            compacted=_is_compacted(draft),
+            odd=verdict.odd,
         )
 
     def _context(self, draft: Draft) -> m.ContextGroup:
         head, around, outline = draft.link.head, draft.around, draft.outline
         hashes = self._hashes(draft)
         trace = draft.found.trace.entry_id if draft.found else None
+        summary, event, trusted = draft.seen.carried if draft.seen and draft.kind == "agent" else (None, None, None)
         return m.ContextGroup(
             **hashes,
             tool_contract_hash=self._digest(draft.tools.contract) if draft.tools else None,
@@ -411,7 +527,9 @@ class Ledger:
             identity_changed=draft.identity.changed(head.identity) if head else None,
             comparable_id=head.entry_id if head else trace,
             prefix_locator=tuple(starmap(self._spell, locator.locate(outline))),
-            summary_trusted=None,
+            summary_hash=summary,
+            summary_trusted=trusted,
+            compaction_event=event,
         )
 
     def _spelled(self, boundary: int, size: int, link: bytes) -> str:
@@ -440,6 +558,7 @@ class _Verdict:
     judgement: Judgement
     evidence: tuple[str, ...]
     card: Card | None
+    odd: tuple[str, ...] = ()
 
     @property
     def cause(self) -> m.Cause | None:
@@ -515,7 +634,6 @@ def _subject(surface: Surface, around: m.Surroundings, request: m.Request, outli
 
 
 _UNCHECKED = m.ChecksGroup()
-_VERDICTS = {"repository": "repo_check"}
 
 
 def _looked(tools: m.Check | None, examined: Examination | None) -> Mapping[str, m.Check]:
@@ -532,34 +650,44 @@ def _checks(looked: Mapping[str, m.Check], advised: tuple[str, ...]) -> m.Checks
     from all of them."""
     if not looked and not advised:
         return _UNCHECKED
-    verdicts = {_VERDICTS.get(pillar, f"{pillar}_check"): check.verdict for pillar, check in looked.items()}
+    verdicts = {m.PILLARS[pillar]: check.verdict for pillar, check in looked.items()}
     findings = {pillar: check.findings for pillar, check in looked.items()}
     advice = (*(word for check in looked.values() for word in check.advice), *advised)
     return m.ChecksGroup(**verdicts, **findings, advice=advice)  # type: ignore[arg-type]
 
 
-_Groups = tuple[m.ModelGroup, m.ContextGroup, m.CacheGroup]
+@quick
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    model: m.ModelGroup
+    context: m.ContextGroup
+    cache: m.CacheGroup
+    odd: tuple[str, ...] = ()
 
 
 def _facts(draft: Draft, looked: Mapping[str, m.Check], groups: _Groups) -> Facts:
     """What advice goes by. What differs from another session's call is no change of this one's."""
-    model, context, cache = groups
-    head = draft.link.head
+    model, context, cache = groups.model, groups.context, groups.cache
+    head, seen = draft.link.head, draft.seen
     own = head is not None and head.session == draft.link.session
     parts = (context.identity_changed or ()) if own else ()
     if cache.miss_cause == "policy_changed" and "expected" in cache.miss_detail:
         parts = tuple(part for part in parts if part != "policy")
     return Facts(
         looked, cache.input_tokens, cache.cached_tokens, model.context_window, model.model_id, model.reasoning_effort,
-        draft.surface.facts.windows, parts, draft.around.repo_head, _compacted(cache),
+        draft.surface.facts.windows, parts, draft.around.repo_head,
+        compacted=_is_compacted(draft) or _compacted(cache), trusted=context.summary_trusted,
+        todos=seen.todos if seen is not None else None, odd=groups.odd,
         hashes={name: getattr(context, name) for name in EXPECTED}, wasted=bool(cache.miss_significant),
     )  # fmt: skip
 
 
+def _is_compacted(draft: Draft) -> bool:
+    return draft.seen is not None and draft.seen.compacted
+
+
 def _compacted(cache: m.CacheGroup) -> bool:
-    return cache.miss_cause == "history_compacted" or any(
-        word.startswith("history_compacted") for word in cache.miss_secondary
-    )
+    return cache.miss_cause == COMPACTED or any(word.startswith(COMPACTED) for word in cache.miss_secondary)
 
 
 def _same_cache(link: Link, identity: Identity) -> bool:
@@ -598,8 +726,12 @@ def _settled(head: Head, response: m.Response, draft: Draft, case: Case, extends
         anchors=_anchored(head, usage.input), plateau=(earlier.plateau + 1 if earlier and stuck else 0),
         routes=tuple((known | seen).items())[-MAX_ROUTES:], wakes=(earlier.wakes if earlier else 0) + woken,
         forked=draft.link.parent is not None or (earlier is not None and earlier.forked), fork_of=_origin(draft),
-        turn_ended=not response.tool_calls and response.finish_reasons[:1] in _TURN_ENDS,
+        turn_ended=_turn_ended(response),
     )  # fmt: skip
+
+
+def _turn_ended(response: m.Response) -> bool:
+    return not response.tool_calls and response.finish_reasons[:1] in _TURN_ENDS
 
 
 def _expected(draft: Draft, response: m.Response) -> int | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import orjson
 
-from otel_context_ledger.model import Entry, Outcome, Trail
+from otel_context_ledger.model import Compacted, Entry, Outcome, Trail
 from otel_context_ledger.outcomes import EVIDENCE
 
 KIND, OUTCOME, COMPACTION = "kind", "outcome", "compaction"
@@ -19,6 +19,14 @@ def write(entry: Entry, trail: Trail | None = None) -> bytes:
     """The line without its line break."""
     groups: dict[str, object] = {name: getattr(entry, name) for name in GROUPS}
     return orjson.dumps({**groups, "segments": trail})
+
+
+def write_compaction(told: Compacted, version: str, scheme: str) -> bytes:
+    """The line of a compaction without its line break; `version` is the ledger's, `scheme` how its digests are made. Of
+    several with one id the last holds."""
+    own = {"ledger_version": version, "digest_scheme": scheme}
+    about = {"task_id": told.task, "session_id": told.session}
+    return orjson.dumps({KIND: COMPACTION, "self": own, "task": about, "compaction": told.row})
 
 
 def write_outcome(told: Outcome, version: str) -> bytes:

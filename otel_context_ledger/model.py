@@ -125,18 +125,21 @@ class Timing:
 @dataclass(frozen=True, slots=True)
 class Ending:
     """How a call ended: complete, failed, cancelled, closed (early), abandoned (never read to the end), unread; whether
-    events of its stream were left out, and who counts it."""
+    events of its stream were left out, and who counts it. `said` is the text of the error, of which only what it says
+    of lengths is kept."""
 
     how: str = "complete"
     error_type: str | None = None
     truncated: bool = False
     counted_by: str = "none"
+    said: str = field(default="", repr=False)
 
 
 @quick
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the process knows about a call beside its body: ids set by the program, the repository, the clock."""
+    """What the process knows about a call beside its body: ids set by the program, the repository, the clock. `latest`
+    is the session of the last call of an agent in this context."""
 
     entry_id: str
     now: float
@@ -149,6 +152,7 @@ class Surroundings:
     repo_snapshot: str | None = None
     repo_age: float | None = None
     repo_head: str | None = None
+    latest: str | None = None
 
 
 @quick
@@ -235,6 +239,7 @@ class ContextGroup:
     repo_age: float | None = None
     summary_hash: str | None = None
     summary_trusted: bool | None = None
+    compaction_event: str | None = None
     history_range: str | None = None
     history_length: int | None = None
     context_identity: str | None = None
@@ -332,6 +337,14 @@ class Check:
     advice: tuple[str, ...] = ()
 
 
+# Each pillar's verdict by its name in an entry, and the verdicts that say that nothing is wrong.
+PILLARS: Mapping[str, str] = {
+    "policy": "policy_check", "repository": "repo_check", "tools": "tools_check", "constraints": "constraints_check",
+    "state": "state_check",
+}  # fmt: skip
+SOUND = frozenset({"consistent", "fresh", "held", "compatible"})
+
+
 @dataclass(frozen=True, slots=True)
 class ChecksGroup:
     """The correctness wing's verdicts, each with its findings beside it; `None` until that wing has looked."""
@@ -375,7 +388,8 @@ class Trail:
 @quick
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One ledger line: everything that its views (span, event, metrics, file, command line) need."""
+    """One ledger line: everything that its views (span, event, metrics, file, command line) need. `compacted` says that
+    its history was seen to be compacted since the call before, `odd` what was odd about compactions that it settled."""
 
     self: SelfGroup
     task: TaskGroup
@@ -391,6 +405,25 @@ class Entry:
     repo_head: str | None = None
     service_tier: str | None = None
     system_fingerprint: str | None = None
+    compacted: bool = False
+    odd: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What is told of a compaction: a ledger line of its own, which may come again under its id with more, `settled`
+    the last time. `row` has its fields by the registry's names without `context_ledger.compaction.`, its id and its
+    times; `provider` and what follows are those of the session's last call. `at` is in seconds since the Unix epoch."""
+
+    session: str | None
+    task: str | None
+    at: float
+    settled: bool
+    row: Mapping[str, object]
+    provider: str | None = None
+    surface: str | None = None
+    model: str | None = None
+    agent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

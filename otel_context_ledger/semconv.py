@@ -350,6 +350,7 @@ ENTRY_FIELDS: tuple[tuple[str, str, str], ...] = (
     (CONTEXT_LEDGER_STATE_COUNTS, "checks", "state.counts"),
     (CONTEXT_LEDGER_STATE_EVIDENCE, "checks", "state.evidence"),
     (CONTEXT_LEDGER_ADVICE, "checks", "advice"),
+    (CONTEXT_LEDGER_COMPACTION_EVENT, "context", "compaction_event"),
     (CONTEXT_LEDGER_ENTRY_ID, "self", "entry_id"),
     (CONTEXT_LEDGER_STARTED_AT, "self", "started_at"),
     (CONTEXT_LEDGER_LEDGER_VERSION, "self", "ledger_version"),

@@ -91,6 +91,8 @@ OPENAI: Mapping[str, str] = {
 
 def compacted(entry: m.Entry) -> bool:
     """Whether the history was seen to be compacted; not seen is unknown, never false."""
+    if entry.compacted:
+        return True
     cause, others = entry.cache.miss_cause, entry.cache.miss_secondary
     return bool(cause or others) and any(word.startswith("history_compacted") for word in (cause or "", *others))
 
@@ -154,8 +156,25 @@ def _parts(fields: Iterable[tuple[str, str, str]]) -> Iterator[Part]:
 
 _PARTS = tuple(_parts(s.ENTRY_FIELDS))
 _CHECKS = tuple(_parts(field for field in s.ENTRY_FIELDS if field[1] == "checks"))
+# What narrows the verdict of a pillar, by the verdict: counts, detail, evidence.
+_FINDINGS: Mapping[str, tuple[str, ...]] = {
+    f"{OWN}{verdict}": tuple(f"{OWN}{pillar}.{what}" for what in ("counts", "detail", "evidence"))
+    for pillar, verdict in m.PILLARS.items()
+}
+# What is given up last, first to last: enough for an entry in which everything is known.
+_LEAST = (
+    *(keys[0] for keys in _FINDINGS.values()),
+    *(keys[1] for keys in _FINDINGS.values()),
+    s.CONTEXT_LEDGER_CACHE_WRITE_5M_TOKENS,
+    s.CONTEXT_LEDGER_CACHE_WRITE_30M_TOKENS,
+    s.CONTEXT_LEDGER_CACHE_WRITE_12H_TOKENS,
+    s.CONTEXT_LEDGER_CACHE_WRITE_1H_TOKENS,
+)
+_VERDICTS = attrgetter(*m.PILLARS.values())
 # Attributes of ours whose value has a standard name as well.
-_TWINS = tuple(key for key, group, path in s.ENTRY_FIELDS if f"{group}.{path}" in set(STANDARD.values()))
+_TWINS: Mapping[str, str] = {
+    key: name for key, group, path in s.ENTRY_FIELDS for name, place in STANDARD.items() if place == f"{group}.{path}"
+}
 _STANDARD, _OPENAI = _together(tuple(STANDARD.values())), _together(tuple(OPENAI.values()))
 
 
@@ -186,15 +205,27 @@ def bounded(found: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def fitting(found: Mapping[str, Any], span: Any) -> Mapping[str, Any]:
-    """The attributes that our own span has room for: with one too many the SDK would throw out what was there first,
-    the standard names of the request. Ours that stand under a standard name too go first."""
+def fitting(found: Mapping[str, Any], span: Any = None) -> Mapping[str, Any]:
+    """The attributes that our own span, or an event, has room for: with one too many the SDK would throw out what was
+    there first, the standard names of the request, and complain of an event. Ours that stand under a standard name too
+    go first, then what narrows the verdict of a pillar that is sound, then what others counted: of these an event has
+    all, and the ledger line has everything."""
     there = getattr(span, "attributes", None) or {}
     if len(found) + len(there) <= MAX_ATTRIBUTES:
         return found
     over = len(found.keys() | there.keys()) - MAX_ATTRIBUTES
-    twins = frozenset([key for key in _TWINS if key in found][: max(0, over)])
-    return {key: value for key, value in found.items() if key not in twins}
+    kept = _without(found, (key for key, twin in _TWINS.items() if twin in found or twin in there), over)
+    over -= len(found) - len(kept)
+    if over <= 0:
+        return kept
+    sound = [key for verdict, keys in _FINDINGS.items() if found.get(verdict) in m.SOUND for key in keys]
+    lean = _without(kept, (*sound, *_LEAST), over + (s.CONTEXT_LEDGER_TRUNCATED not in found))
+    return {**lean, s.CONTEXT_LEDGER_TRUNCATED: True}
+
+
+def _without(found: Mapping[str, Any], names: Iterable[str], most: int) -> Mapping[str, Any]:
+    gone = frozenset([key for key in dict.fromkeys(names) if key in found][: max(0, most)])
+    return {key: value for key, value in found.items() if key not in gone}
 
 
 def _size(value: object) -> int:
@@ -513,7 +544,7 @@ class Telemetry:
             self._count(entry, where)
         if found is None:
             return
-        self._emit(s.EVENT_ENTRY, entry, found, where)
+        self._emit(s.EVENT_ENTRY, entry, dict(fitting(found)), where)
         if entry.context.identity_changed:
             own = {key: found[key] for key in _IDENTITY if key in found}
             self._emit(s.EVENT_IDENTITY_CHANGED, entry, own, where)
@@ -525,6 +556,18 @@ class Telemetry:
         if counted and self.counting():
             by = {s.CONTEXT_LEDGER_TASK_OUTCOME: told.word} | ({s.GEN_AI_AGENT_NAME: agent} if agent else {})
             self._instruments[s.METRIC_TASKS].add(1, by)
+
+    def tell_compaction(self, told: m.Compacted) -> None:
+        """Emits the event of a compaction that is over, and counts it; nothing for one that is not."""
+        if not told.settled:
+            return
+        found = {key: typed(key, value) for name, value in told.row.items() if (key := COMPACTION.get(name))}
+        names = {s.CONTEXT_LEDGER_SESSION_ID: told.session, s.CONTEXT_LEDGER_TASK_ID: told.task}
+        found |= {key: typed(key, name) for key, name in names.items() if name is not None}
+        self._log(s.EVENT_COMPACTION, told.at, bounded(found), otel.get_current())
+        if self.counting():
+            for name, value, own in compaction_measurements(told):
+                self._instruments[name].add(value, own)
 
     def stand_by(self) -> None:
         """Makes ready to shut the three providers down side by side. Called long before the end: from Python 3.12 on no
@@ -658,6 +701,8 @@ EMITTED = (
     s.METRIC_TIME_TO_FIRST_TOKEN,
     s.METRIC_TASKS,
     s.METRIC_CHECKS,
+    s.METRIC_COMPACTIONS,
+    s.METRIC_COMPACTION_TOKENS,
     s.METRIC_REPEATED_READ,
     s.METRIC_INTERNAL_ERRORS,
 )
@@ -759,12 +804,34 @@ def measurements(entry: m.Entry) -> Iterator[Measurement]:
     yield from _costs(entry)
 
 
+# The registry's keys of what a compaction's row has.
+COMPACTION: Mapping[str, str] = {
+    key.removeprefix(OWN).removeprefix("compaction."): key for key in s.TYPES if key.startswith(f"{OWN}compaction")
+}
+_BY = tuple(COMPACTION[name] for name in ("kind", "trigger", "outcome", "validator_result"))
+_SIDES = (("before", "tokens_before"), ("after", "tokens_after"))
+
+
+def compaction_measurements(told: m.Compacted) -> Iterator[Measurement]:
+    """Every (metric, value, attributes) of a compaction that is over."""
+    names = {
+        s.GEN_AI_PROVIDER_NAME: told.provider,
+        s.GEN_AI_REQUEST_MODEL: told.model,
+        s.CONTEXT_LEDGER_PROVIDER_SURFACE: told.surface,
+        s.GEN_AI_AGENT_NAME: told.agent,
+    }
+    base = {key: value for key, value in names.items() if value is not None}
+    by = {key: told.row[name] for name, key in COMPACTION.items() if key in _BY and told.row.get(name) is not None}
+    yield s.METRIC_COMPACTIONS, 1, {**base, **by}
+    for side, name in _SIDES:
+        tokens = told.row.get(name)
+        if tokens is not None:
+            yield s.METRIC_COMPACTION_TOKENS, tokens, {**base, s.CONTEXT_LEDGER_SIDE: side}
+
+
 def verdicts(checks: m.ChecksGroup) -> Iterator[tuple[str, str]]:
     """The pillars that were looked at, each with its verdict."""
-    pairs = (
-        ("policy", checks.policy_check), ("repository", checks.repo_check), ("tools", checks.tools_check),
-        ("constraints", checks.constraints_check), ("state", checks.state_check),
-    )  # fmt: skip
+    pairs = zip(m.PILLARS, _VERDICTS(checks), strict=True)
     return ((pillar, verdict) for pillar, verdict in pairs if verdict is not None)
 
 

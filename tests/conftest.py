@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from opentelemetry import _logs as logs
 from opentelemetry import metrics, trace
@@ -22,6 +23,9 @@ from otel_context_ledger import store
 from otel_context_ledger.instrumentation import ContextLedgerInstrumentor
 from tests.provider import Provider
 
+# Deadlines fail where the machine is busy.
+hypothesis.settings.register_profile("steady", deadline=None, database=None)
+hypothesis.settings.load_profile("steady")
 GROUPS = ("self", "task", "model", "context", "cache", "request", "money", "checks")
 
 
@@ -98,6 +102,15 @@ class Ledger:
         self.instrumentor = ContextLedgerInstrumentor()
 
     def entries(self) -> list[dict[str, Any]]:
+        """The calls and outcomes written so far, oldest first."""
+        return [line for line in self.lines() if line.get("kind") != "compaction"]
+
+    def compactions(self) -> list[dict[str, Any]]:
+        """What was written of compactions so far, oldest first and the same one as often as it was told."""
+        told = [line for line in self.lines() if line.get("kind") == "compaction"]
+        return [{**line["task"], **line["compaction"]} for line in told]
+
+    def lines(self) -> list[dict[str, Any]]:
         """The lines written so far, oldest first."""
         self.instrumentor.flush(10.0)
         return [dict(entry) for entry in store.read(self.file).entries] if self.file.exists() else []

@@ -1,6 +1,8 @@
-"""An entry in which every field of the Python component is known, and the request attributes beside it."""
+"""Entries in which every field of the Python component is known, and the request attributes beside them."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from otel_context_ledger import model as m
 from otel_context_ledger import semconv as s
@@ -127,6 +129,69 @@ ENTRY = m.Entry(
     repo_head="0123456789abcdef0123456789abcdef01234567",
     service_tier="default",
     system_fingerprint="fp-1",
+)
+"""What most calls have at most: it fits a span."""
+
+FULL = replace(
+    ENTRY,
+    context=replace(ENTRY.context, summary_trusted=False, compaction_event="c-1"),
+    request=replace(ENTRY.request, repeated_read_bytes=4096),
+    checks=replace(
+        ENTRY.checks,
+        policy_check="consistent",
+        policy=m.Findings(("duplicated",), ("files=2",), ("copies=AGENTS.md:2",)),
+        repo_check="stale",
+        repository=m.Findings(("low",), ("files=2", "fresh=1/2"), ("external_change=1",)),
+        constraints_check="lost",
+        constraints=m.Findings(("negated",), ("declared=3", "lost=1"), ("validator=wording@1", "lost=C2:none:0.84")),
+        state_check="broken_tool_pair",
+        state=m.Findings(("call_without_result",), ("turns=12", "broken=1"), ("call_without_result=call_1",)),
+    ),
+    compacted=True,
+    odd=("frequent_compaction:in_turn=3",),
+)
+"""Everything at once, which is more than a span or an event takes by default."""
+
+COMPACTED = m.Compacted(
+    "session-1",
+    "task-1",
+    1_800_000_050.5,
+    True,
+    {
+        "compaction_event": "c-1",
+        "begun": 1_800_000_040.5,
+        "ended": 1_800_000_050.5,
+        "settled": True,
+        "kind": "full",
+        "trigger": "auto",
+        "outcome": "done",
+        "reason": "empty_summary",
+        "tokens_before": 212_039,
+        "tokens_after": 36_000,
+        "estimated": ["after"],
+        "source_range": "1-119",
+        "summary_hash": "xxh3:06",
+        "preserve_manifest_hash": "xxh3:10",
+        "parent_summary_hash": "xxh3:11",
+        "identity_before": "xxh3:12",
+        "identity_after": "xxh3:07",
+        "number": 3,
+        "in_turn": 3,
+        "attempts": 1,
+        "summary_cost": 0.1,
+        "symptoms": ["constraint_lost", "frequent_compaction"],
+        "evidence": ["constraint_lost:C2:lost_at=3", "frequent_compaction:in_turn=3"],
+        "validator": "wording@1",
+        "validator_result": "fail",
+        "recall_held": 2,
+        "recall_asked": 3,
+        "lost": ["C2"],
+        "uncertain": ["C3"],
+    },
+    "openai",
+    "openai",
+    "gpt-5",
+    "fixer",
 )
 
 OUTCOME = m.Outcome("o1", 1_800_000_100.5, "task-1", "attempt-1", "failure", False, True, True, False, True, "late")

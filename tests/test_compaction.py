@@ -129,7 +129,13 @@ def test_a_course_goes_on_in_another_process() -> None:
     assert course.fates == (Fate("C1", 1),)
 
 
-@given(st.lists(st.dictionaries(st.sampled_from(["id", "settled", "kind", "lost", "begun"]), st.none() | st.text())))
+@given(
+    st.lists(
+        st.dictionaries(
+            st.sampled_from(["compaction_event", "settled", "kind", "lost", "begun"]), st.none() | st.text()
+        )
+    )
+)
 def test_rows_of_any_form_can_be_read(rows: list[dict[str, object]]) -> None:
     """A torn or foreign row tells nothing and breaks nothing."""
     assert restored(rows).count == 0

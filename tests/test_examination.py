@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from otel_context_ledger.canonical import canonical, digest
-from otel_context_ledger.correctness.constraints import Constraint
+from otel_context_ledger.correctness.constraints import Constraint, Match
 from otel_context_ledger.correctness.examination import MAX_AT_ONCE, Examination, Examiner, Subject, World
 from otel_context_ledger.correctness.policy import RulesFile
 from otel_context_ledger.model import Check, Findings
 
 RULE = "Never edit files under migrations/"
+DECLARED = (Constraint("C1", RULE),)
 RULES = RulesFile("AGENTS.md").changed(f"# Rules\n- {RULE}\n- Reuse the idempotency key\n", 0.0)
 TURNS = Check("compatible", Findings((), ("turns=0",)))
 HELD = Check("held", Findings((), ("declared=1", "lost=0", "uncertain=0"), ("validator=wording@1",)))
@@ -36,24 +37,21 @@ def examiner(**world: Any) -> Examiner:
 
 def test_a_constraint_said_in_the_history_is_held_until_it_is_cut_off() -> None:
     """What stood in a message is held while the message is sent, and lost with it."""
-    look = examiner(constraints=(Constraint("C1", RULE),))
-    said = [user(f"Fix the bug. {RULE}."), user("go on")]
+    look, said = examiner(), [user(f"Fix the bug. {RULE}."), user("go on")]
+    cut = [user("Goal: billing."), user("and the tests")]
     verdicts = [
-        look.begin(subject("1", said)).constraints,
-        look.begin(subject("2", [*said, user("and the tests")], before="1", shared=2)).constraints,
-        look.begin(subject("3", [user("Goal: billing."), user("and the tests")], before="2", shared=0)).constraints,
+        look.begin(subject("1", said, constraints=DECLARED)).constraints,
+        look.begin(subject("2", [*said, cut[1]], before="1", shared=2, constraints=DECLARED)).constraints,
+        look.begin(subject("3", cut, before="2", shared=0, constraints=DECLARED)).constraints,
     ]
     assert verdicts == [HELD, HELD, LOST]
 
 
 def test_a_constraint_declared_later_is_looked_for_in_what_was_said_before() -> None:
     """Declaring a rule in mid-session does not make it lost."""
-    declared: list[Constraint] = []
-    look = Examiner(lambda: World(10.0, constraints=tuple(declared)))
-    said = [user(f"Fix the bug. {RULE}.")]
+    look, said = examiner(), [user(f"Fix the bug. {RULE}.")]
     first = look.begin(subject("1", said)).constraints
-    declared.append(Constraint("C1", RULE))
-    then = look.begin(subject("2", [*said, user("go on")], before="1", shared=1)).constraints
+    then = look.begin(subject("2", [*said, user("go on")], before="1", shared=1, constraints=DECLARED)).constraints
     assert (first, then) == (None, HELD)
 
 
@@ -72,17 +70,36 @@ def test_rules_are_looked_for_in_the_system_part_and_in_reminders() -> None:
 
 def test_a_request_with_much_that_is_new_is_examined_later() -> None:
     """The program does not wait for a long history that nobody has seen; asked again, the verdicts are there."""
-    look = examiner(constraints=(Constraint("C1", RULE),))
-    begun = look.begin(subject("1", [user(RULE), *(user(f"turn {n}") for n in range(MAX_AT_ONCE))]))
+    look, long = examiner(), [user(RULE), *(user(f"turn {n}") for n in range(MAX_AT_ONCE))]
+    begun = look.begin(subject("1", long, constraints=DECLARED))
     assert (begun.constraints, begun.state) == (None, None)
     assert look.finish(begun) == Examination(None, HELD, TURNS)
 
 
 def test_what_the_next_request_appends_is_all_that_is_read() -> None:
     """After a long history was examined, an append is examined at once."""
-    look = examiner(constraints=(Constraint("C1", RULE),))
-    long = [user(RULE), *(user(f"turn {n}") for n in range(MAX_AT_ONCE))]
-    look.finish(look.begin(subject("1", long)))
-    assert look.begin(subject("2", [*long, user("more")], before="1", shared=len(long))) == Examination(
-        None, HELD, TURNS
-    )
+    look, long = examiner(), [user(RULE), *(user(f"turn {n}") for n in range(MAX_AT_ONCE))]
+    look.finish(look.begin(subject("1", long, constraints=DECLARED)))
+    more = subject("2", [*long, user("more")], before="1", shared=len(long), constraints=DECLARED)
+    assert look.begin(more) == Examination(None, HELD, TURNS)
+
+
+class Calling:
+    """A validator that looks at another request meanwhile, as one does that asks a model that the ledger sees."""
+
+    name, version = "calling", "1"
+
+    def __init__(self, look: list[Examiner]) -> None:
+        self._look = look
+
+    def match(self, constraint: Constraint, text: str) -> Match:
+        self._look[0].begin(subject("beside", [user("is it there?")]))
+        return Match("held", "model", 0.9)
+
+
+def test_a_validator_may_make_calls_itself() -> None:
+    """No lock is held while a program's own validator tells."""
+    look: list[Examiner] = []
+    look.append(Examiner(lambda: World(10.0), Calling(look)))
+    found = look[0].begin(subject("1", [user("Fix the bug.")], constraints=DECLARED)).constraints
+    assert found == Check("held", Findings((), ("declared=1", "lost=0", "uncertain=0"), ("validator=calling@1",)))

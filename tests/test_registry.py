@@ -23,7 +23,16 @@ ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "spec" / "registry"
 GROUPS = {"task", "model", "context", "cache", "request", "money", "checks", "compaction", "self"}
 # Fields of an Entry outside its groups: they are there for metrics and for the standard names.
-UNGROUPED = {"system_fingerprint", "sampling", "usage", "cost_components", "repo_head", "service_tier"}
+UNGROUPED = {
+    "system_fingerprint",
+    "sampling",
+    "usage",
+    "cost_components",
+    "repo_head",
+    "service_tier",
+    "compacted",
+    "odd",
+}
 # What a value can be, and the types that it then has.
 HOLDS = {
     "count": {"int", "string"},

@@ -18,7 +18,7 @@ from otel_context_ledger import semconv as s
 from otel_context_ledger import telemetry
 from otel_context_ledger.telemetry import Telemetry
 from tests.conftest import Signals
-from tests.full import ENTRY, OPENING, OUTCOME
+from tests.full import COMPACTED, ENTRY, FULL, OPENING, OUTCOME
 
 REGISTRY = Path(__file__).parent.parent / "spec" / "registry"
 TYPES: Mapping[str, type | tuple[type, ...]] = {
@@ -51,13 +51,21 @@ def test_own_span(signals: Signals) -> None:
 
 
 def test_a_full_span_loses_nothing_that_was_there_first(signals: Signals) -> None:
-    """Of more attributes than a span has room for, those of ours go that stand under a standard name too; what was
-    there first stays."""
-    span = record(signals)
-    every = {**OPENING, **frozen(telemetry.attributes(ENTRY)), **frozen(telemetry.standard(ENTRY))}
+    """Of more attributes than a span has room for, those of ours go that stand under a standard name too, then what
+    narrows the verdicts of sound pillars, then counts; what was there first stays, and the entry's event has them."""
+    span = record(signals, FULL)
+    every = {**OPENING, **frozen(telemetry.attributes(FULL)), **frozen(telemetry.standard(FULL))}
     gone = every.keys() - dict(span.attributes).keys()
     twins = {"context_ledger." + place.split(".")[1] for place in telemetry.STANDARD.values() if "." in place}
-    assert (len(span.attributes), len(gone), gone <= twins) == (128, len(every) - 128, True)
+    sound = {f"context_ledger.policy.{what}" for what in ("detail", "counts", "evidence")}
+    assert (len(span.attributes), len(gone), sound <= gone <= twins | {*telemetry._LEAST} | sound) == (
+        128,
+        len(every) - 128,
+        True,
+    )
+    (event,) = (event for event in signals.logged() if event.event_name == s.EVENT_ENTRY)
+    assert len(event.attributes) == 128
+    assert event.attributes.keys() >= telemetry.attributes(FULL).keys() - twins
 
 
 def frozen(attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -367,8 +375,10 @@ def emitted(signals: Signals) -> dict[str, Any]:
     speaking = Telemetry("0.1.0")
     speaking.failed("begin")
     speaking.tell(OUTCOME, "fixer", counted=True)
-    span = record(signals)
-    found: dict[str, Any] = dict(span.attributes)
+    speaking.tell_compaction(COMPACTED)
+    found: dict[str, Any] = dict(record(signals).attributes)
+    signals.spans.clear()
+    found |= record(signals, FULL).attributes
     for event in signals.logged():
         found |= {event.event_name: ""} | dict(event.attributes)
     for name, points in signals.counted().items():
@@ -379,7 +389,7 @@ def emitted(signals: Signals) -> dict[str, Any]:
 
 def test_every_emitted_name_is_in_the_registry_with_its_type(signals: Signals) -> None:
     """Nothing leaves this process under a name or type that the registry does not state."""
-    events = {s.EVENT_ENTRY, s.EVENT_IDENTITY_CHANGED, s.EVENT_OUTCOME}
+    events = {s.EVENT_ENTRY, s.EVENT_IDENTITY_CHANGED, s.EVENT_OUTCOME, s.EVENT_COMPACTION}
     wrong = [
         (name, type(value).__name__)
         for name, value in emitted(signals).items()

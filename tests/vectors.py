@@ -22,7 +22,7 @@ from otel_context_ledger.correctness.tools import contracts, definitions, schema
 from otel_context_ledger.correctness.tools.check import Tools
 from otel_context_ledger.correctness.tools.registry import Registry
 from otel_context_ledger.cost import Card, Prices, price
-from otel_context_ledger.ledger import Ledger
+from otel_context_ledger.ledger import Ledger, Pillars
 from otel_context_ledger.names import named
 from otel_context_ledger.outcomes import EVIDENCE, decide
 from otel_context_ledger.reuse import locator, volatility
@@ -167,7 +167,7 @@ def run_lineage(given: Mapping[str, Any], want: Any) -> Any:
     assert not bad
     tools = Tools(registry, declared, given.get("names", False))
     outside = Outside(given)
-    ledger = Ledger(lore, "test", prices=given.get("prices"), tools=tools, examiner=outside.examiner)
+    ledger = Ledger(lore, "test", prices=given.get("prices"), pillars=Pillars(tools, outside.examiner))
     lines: list[Mapping[str, Any]] = []
     open_calls: list[tuple[Any, ...]] = []
     for number, call in enumerate(expanded(given)):

@@ -11,16 +11,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 
-from otel_context_ledger.model import Check
+from otel_context_ledger.model import SOUND, Check
 from otel_context_ledger.records import quick
 from otel_context_ledger.thresholds import DEFAULTS, Thresholds
 
 KEEP, COMPACT, NEW_SESSION, REBUILD_CONTEXT, LARGER_WINDOW, SMALLER_WINDOW = WORDS = (
     "keep", "compact", "new_session", "rebuild_context", "larger_window", "smaller_window",
 )  # fmt: skip
-SOUND = frozenset({"consistent", "fresh", "held", "compatible"})
 # A pillar to which nothing was declared was not asked; that it knows nothing is no reason for doubt.
 NOT_ASKED = frozenset({"reason=no_registry", "reason=no_rules_files", "reason=nothing_read"})
+LOOP, FREQUENT = "compaction_loop", "frequent_compaction"
 MAX_TEXT = 200
 MAX_ADVICE = 8
 # Calls of a session, since it began or was compacted, before its growth is known well enough to be told on.
@@ -34,8 +34,9 @@ class Facts:
     """What is known of one call. `checks` are the verdicts of the pillars that looked. `changed` names the parts of the
     identity that are not what they were in the call that this one continues within its session. `windows` are those of
     the surface by model, `head` the commit that is checked out; `compacted` says that this call is the first after a
-    compaction, `trusted` whether the summary that it builds on passed its validation; `todos` are open; `hashes` are
-    the entry's, by field; of a `wasted` call much of the prompt was read anew for a known cause."""
+    compaction, `trusted` whether the summary that it builds on passed its validation; `todos` are open; `odd` is what
+    was odd about compactions that this call settled, `symptom:evidence`; `hashes` are the entry's, by field; of a
+    `wasted` call much of the prompt was read anew for a known cause."""
 
     checks: Mapping[str, Check] = field(default_factory=dict)
     input: int | None = None
@@ -49,6 +50,7 @@ class Facts:
     compacted: bool = False
     trusted: bool | None = None
     todos: int | None = None
+    odd: tuple[str, ...] = ()
     hashes: Mapping[str, str | None] = field(default_factory=dict)
     wasted: bool = False
 
@@ -198,6 +200,27 @@ def _outgrown(facts: Facts, past: Past, limits: Thresholds) -> str | None:
     return f"{_filled(facts)}, {proof}{f'; {other[0]} has {other[1]:,}' if other else ''}"
 
 
+def _too_small(facts: Facts, past: Past, limits: Thresholds) -> str | None:
+    """What stays after each compaction is more than what triggers the next."""
+    if f"{LOOP}:diagnosis=floor_above_trigger" not in facts.odd:
+        return None
+    other = sibling(facts, larger=True)
+    return f"compaction loop, {_told(facts, LOOP)}{f'; {other[0]} has {other[1]:,}' if other else ''}"
+
+
+def _too_often(facts: Facts, past: Past, limits: Thresholds) -> str | None:
+    told = _told(facts, FREQUENT)
+    return (
+        f"frequent compactions, {told}; or a later threshold for {facts.model or 'this model'} alone" if told else None
+    )
+
+
+def _told(facts: Facts, symptom: str) -> str:
+    """The evidence of a symptom."""
+    pairs = (word.partition(":") for word in facts.odd)
+    return " ".join(told for name, _, told in pairs if name == symptom)
+
+
 def _roomy(facts: Facts, past: Past, limits: Thresholds) -> str | None:
     if past.calls < CALLS_SEEN or past.first is None or not facts.input or not facts.window:
         return None
@@ -288,6 +311,8 @@ RULES: tuple[tuple[str, Rule], ...] = (
     (NEW_SESSION, _baseline),
     (COMPACT, _full),
     (LARGER_WINDOW, _outgrown),
+    (LARGER_WINDOW, _too_small),
+    (LARGER_WINDOW, _too_often),
     (SMALLER_WINDOW, _roomy),
 )
 

@@ -1,8 +1,8 @@
 """All checks of one request together: what is new in it is read once, and each pillar gives its verdict.
 
-A request that appends to an examined one costs its own messages. What is known of the outside (rules files, declared
-constraints, looks at files) comes as one frozen `World`; how it got there is left to others. The tools pillar keeps its
-own account.
+A request that appends to an examined one costs its own messages. What is known of the outside (rules files, looks at
+files) comes as one frozen `World`; how it got there is left to others. The tools pillar keeps its own account. No lock
+is held while a validator looks for constraints: it may be the program's own.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ class World:
 
     now: float = 0.0
     rules: tuple[RulesFile, ...] = ()
-    constraints: tuple[c.Constraint, ...] = ()
     files: Shelved | None = None
     said: Callable[[str | None], Mapping[str, reads.Known]] = lambda session: {}
 
@@ -52,7 +51,7 @@ class Subject:
     """A request to be examined: the texts of its system part and its messages, each list with the digests of its items.
     `before` names the examined request that it continues, of which it has the first `shared` messages. `whole`: the
     provider keeps no history besides; `replayed`: it wants reasoning back; `offset`: the first message's place.
-    `session` is the one it belongs to, `called` what the program calls that."""
+    `session` is the one it belongs to, `called` what the program calls that; `constraints` are declared for it."""
 
     name: str
     system: Sequence[object]
@@ -66,6 +65,7 @@ class Subject:
     offset: int = 0
     session: str = ""
     called: str | None = None
+    constraints: tuple[c.Constraint, ...] = ()
 
 
 Text = tuple[bytes, str]
@@ -123,7 +123,7 @@ class Examiner:
         self._written: OrderedDict[str, tuple[tuple[str, float], ...]] = OrderedDict()
         self._policy = policy.Policy()
         self._kept: OrderedDict[str, Memory] = OrderedDict()
-        self._matches: OrderedDict[tuple[c.Constraint, bytes], c.Match] = OrderedDict()
+        self._matches: OrderedDict[tuple[str, c.Constraint, bytes], c.Match] = OrderedDict()
         self.renew_lock()
 
     def renew_lock(self) -> None:
@@ -136,7 +136,8 @@ class Examiner:
             known = self._known(subject)
             if len(subject.messages) - known.length > MAX_AT_ONCE:
                 return Examination(subject=subject)
-            return self._examine(subject, known)
+            done, memory = self._examine(subject, known)
+        return self._constrained(done, subject, memory)
 
     def answered(self, name: str, now: float) -> None:
         """The answer to a request came at `now`: tools that it called ran later."""
@@ -165,32 +166,35 @@ class Examiner:
         if begun.subject is None:
             return begun
         with self._lock:
-            return self._examine(begun.subject, self._known(begun.subject))
+            done, memory = self._examine(begun.subject, self._known(begun.subject))
+        return self._constrained(done, begun.subject, memory)
 
     def _known(self, subject: Subject) -> Memory:
         """What was kept of the request that this one continues; nothing if it shares less than that had."""
         found = self._kept.get(subject.before) if subject.before else None
         return found if found is not None and found.length <= subject.shared else Memory()
 
-    def _examine(self, subject: Subject, known: Memory) -> Examination:
+    def _examine(self, subject: Subject, known: Memory) -> tuple[Examination, Memory]:
+        """All verdicts but that on the constraints, for which texts may have to be looked through."""
         world = self._world()
         new = [step(message) for message in subject.messages[known.length :]]
         told = tuple(_spoken(new, subject.digests, known.length))
         spoken = (*known.spoken, *told)[-MAX_PLACES:]
         system = tuple(zip(subject.system_digests, system_texts(subject.system), strict=False))
         memory = Memory(len(subject.messages), state.fold(known.state, new), spoken)
-        unread = told if known.declared == world.constraints else (*known.spoken, *told)
-        memory = changed(memory, held=_held(world, known, system, unread), declared=world.constraints)
+        declared = subject.constraints
+        unread = told if known.declared == declared else (*known.spoken, *told)
+        memory = changed(memory, held=_held(declared, known, system, unread), declared=declared)
         memory = self._reading(subject, known, memory, new, world)
         self._keep(subject.name, memory)
         texts = (*system, *((key, text) for _, key, text in spoken))
-        return Examination(
+        examined = Examination(
             self._on_policy(world, texts) if world.rules else None,
-            self._on_constraints(world, memory, texts) if world.constraints else None,
-            state.judge(memory.state, subject.whole, subject.replayed, subject.offset),
+            state=state.judge(memory.state, subject.whole, subject.replayed, subject.offset),
             sent=texts,
             rules=world.rules,
         )
+        return examined, memory
 
     def _keep(self, name: str, memory: Memory) -> None:
         _put(self._kept, name, memory, MAX_KEPT)
@@ -243,23 +247,25 @@ class Examiner:
         sent = [(key, text) for key, text in texts if len(text) >= SHORTEST_RULES]
         return policy.judge(self._policy.stand(world.rules, sent), world.now)
 
-    def _on_constraints(self, world: World, memory: Memory, texts: Sequence[Text]) -> Check:
-        held = c.Match("held", "exact", 1.0)
-        found = {
-            one.id: held if one.id in memory.held else max((self._match(one, *text) for text in texts), key=c.rank)
-            for one in world.constraints
-            if texts
-        }
-        missing = {one.id: c.NOWHERE for one in world.constraints if one.id not in found}
-        told = c.Recall({**missing, **found}, f"{self._validator.name}@{self._validator.version}")
-        return c.judge(world.constraints, told)
+    def _constrained(self, done: Examination, subject: Subject, memory: Memory) -> Examination:
+        declared = subject.constraints
+        if not declared:
+            return done
+        who = f"{self._validator.name}@{self._validator.version}"
+        texts = [(key, c.Text(text)) for key, text in done.sent] if len(memory.held) < len(declared) else []
+        found = {one.id: self._best(one, who, texts) for one in declared if one.id not in memory.held}
+        told = c.Recall({one.id: found.get(one.id, _HELD) for one in declared}, who)
+        return changed(done, constraints=c.judge(declared, told))
 
-    def _match(self, constraint: c.Constraint, key: bytes, text: str) -> c.Match:
-        known = self._matches.get((constraint, key))
+    def _best(self, constraint: c.Constraint, who: str, texts: Sequence[tuple[bytes, c.Text]]) -> c.Match:
+        return max((self._match(constraint, who, *text) for text in texts), key=c.rank, default=c.NOWHERE)
+
+    def _match(self, constraint: c.Constraint, who: str, key: bytes, text: c.Text) -> c.Match:
+        known = self._matches.get((who, constraint, key))
         if known is None:
-            known = self._matches[constraint, key] = self._validator.match(constraint, text)
-            while len(self._matches) > MAX_MATCHES:
-                self._matches.popitem(last=False)
+            known = self._validator.match(constraint, text)
+            with self._lock:
+                _put(self._matches, (who, constraint, key), known, MAX_MATCHES)
         return known
 
 
@@ -276,15 +282,18 @@ def _spoken(steps: Sequence[Step], digests: Sequence[bytes], start: int) -> Iter
             yield at, digests[at], shown.text
 
 
+_HELD = c.Match("held", "exact", 1.0)
+
+
 def _held(
-    world: World, known: Memory, system: Sequence[Text], told: Sequence[tuple[int, bytes, str]]
+    declared: tuple[c.Constraint, ...], known: Memory, system: Sequence[Text], told: Sequence[tuple[int, bytes, str]]
 ) -> Mapping[str, int]:
     """Where each constraint stands word for word: as before, in the system part, or in what is new."""
-    if not world.constraints:
+    if not declared:
         return {}
-    before = known.held if known.declared == world.constraints else {}
+    before = known.held if known.declared == declared else {}
     found = {name: at for name, at in before.items() if at != SYSTEM}
-    missing = [one for one in world.constraints if one.id not in found]
+    missing = [one for one in declared if one.id not in found]
     found |= {one.id: SYSTEM for one in missing if any(c.stands(one, text) for _, text in system)}
     for at, _, text in told:
         found |= {one.id: at for one in missing if one.id not in found and c.stands(one, text)}

@@ -6,6 +6,7 @@ left to `files`; where in a request rules may stand, to the caller.
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ MEMO_TEXTS = 64
 # Shares of a file's lines: with fewer of them in a text it is another text, with all but these few it was only cut.
 STALE_AT = 0.5
 SHORT_LINE = 4
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +35,13 @@ class Version:
 @dataclass(frozen=True, slots=True)
 class RulesFile:
     """A rules file with the states that it was seen in, the current one last. `name` is relative to the project.
-    `wanted`: the user named it; of those that were only found, clients send the ones they know."""
+    `wanted`: the user named it; of those that were only found, clients send the ones they know. `text` is what it says
+    now."""
 
     name: str
     versions: tuple[Version, ...] = field(default=())
     wanted: bool = False
+    text: str = field(default="", compare=False, repr=False)
 
     @property
     def current(self) -> Version:
@@ -50,12 +54,13 @@ class RulesFile:
         if self.versions and self.current.lines == told:
             return self
         old = [*self.versions[:-1], Version(self.current.lines, self.current.since, now)] if self.versions else []
-        return RulesFile(self.name, (*old[1 - MAX_VERSIONS :], Version(told, now)), self.wanted)
+        return RulesFile(self.name, (*old[1 - MAX_VERSIONS :], Version(told, now)), self.wanted, text)
 
 
 def lines(text: str) -> tuple[str, ...]:
-    """The lines of a text that say something, without markup, case and spacing."""
-    return tuple(line for raw in text.splitlines() if len(line := normal(raw).lstrip("#-> ")) >= SHORT_LINE)
+    """The lines of a text that say something, without markup, case, spacing and the comments that some clients drop."""
+    said = _COMMENT.sub("", text) if "<!--" in text else text
+    return tuple(line for raw in said.splitlines() if len(line := normal(raw).lstrip("#-> ")) >= SHORT_LINE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,13 @@ class Identity:
     context: bytes
     cache: bytes
 
+    def carrying(self, summary: object) -> Identity:
+        """The same on another summary."""
+        if self.parts["summary"] == summary:
+            return self
+        parts = {**self.parts, "summary": summary}
+        return Identity(parts, *_digested(parts))
+
     def changed(self, earlier: Identity) -> tuple[str, ...]:
         """The parts that differ from an earlier call's; a repository not looked at yet is no change."""
         if self.context == earlier.context and self.cache == earlier.cache:
@@ -67,7 +74,7 @@ class Policies:
 def identify(
     request: Request, outline: Outline, surface: str, repository: str | None, policies: Policies, memo: Memo
 ) -> Identity:
-    """The identity of a request."""
+    """The identity of a request, as far as it shows by itself: which summary it builds on is its session's to say."""
     tools, system = outline.of("tool"), outline.of("system")
     every = (*tools, *memo.segments("tool", inner_tools(outline))) if outline.carriers else tools
     wire = digest(b"".join(segment.wire for segment in system))
@@ -86,9 +93,13 @@ def identify(
         "text_format": settings(request, only=_FORMATS),
         "settings": settings(request, without=(*_FORMATS, "service_tier")),
     }
+    return Identity(parts, *_digested(parts))
+
+
+def _digested(parts: Mapping[str, object]) -> tuple[bytes, bytes]:
     tier = parts["service_tier"]
     digests = _digests if tier is None or type(tier) is str else _digests.__wrapped__
-    return Identity(parts, *digests(tuple(map(parts.__getitem__, PARTS))))
+    return digests(tuple(map(parts.__getitem__, PARTS)))
 
 
 def settings(request: Request, only: tuple[str, ...] = (), without: tuple[str, ...] = ()) -> bytes | None:

@@ -421,13 +421,18 @@ def named_role(message: object) -> str:
 _ORDER = {"repeats": 4, "extends": 4, "rewrites": 3, "rewinds": 2, "departs": 1}
 
 
+def _same_cache(known: Identity, new: Identity) -> bool:
+    """Whether two cache identities are the same; which summary a new request builds on is known once it has a place."""
+    return known.cache == new.carrying(known.parts["summary"]).cache
+
+
 def _rank(match: _Match, outline: Outline, identity: Identity, alive_since: float | None) -> tuple[object, ...]:
     head = match.head
     same_model = head.identity.parts["model"] == identity.parts["model"]
     order = _ORDER[match.relation]
     alive = alive_since is None or (head.closed or head.opened) >= alive_since
     return (
-        order == _ORDER["extends"] and head.identity.cache == identity.cache and alive,
+        order == _ORDER["extends"] and alive and _same_cache(head.identity, identity),
         same_model,
         order,
         head.outline.root == outline.root and alive,

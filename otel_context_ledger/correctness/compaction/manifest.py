@@ -63,14 +63,15 @@ class Manifest:
         says."""
         found = {item.id: item for item in self.items}
         for item in more:
-            found[item.id] = _updated(found.get(item.id), item)
+            found[item.id] = updated(found.get(item.id), item)
         return Manifest(tuple(item for item in found.values() if item.constraint.text)[-MAX_ITEMS:])
 
 
 NOTHING = Manifest()
 
 
-def _updated(known: Item | None, item: Item) -> Item:
+def updated(known: Item | None, item: Item) -> Item:
+    """An item after one more word on it."""
     if known is None or (item.constraint.text and item.status is not None):
         return item
     constraint = item.constraint if item.constraint.text else known.constraint

@@ -18,7 +18,7 @@ Row = Mapping[str, object]
 def row(event: Compaction) -> dict[str, object]:
     """A compaction as it is kept: the registry's fields with its id, its times and whether it is settled."""
     times = {name: at for name, at in (("begun", event.begun), ("ended", event.ended)) if at is not None}
-    return {"id": event.id, **times, "settled": event.settled, **fields(event)}
+    return {"compaction_event": event.id, **times, "settled": event.settled, **fields(event)}
 
 
 def restored(rows: Iterable[Row]) -> Course:
@@ -26,7 +26,7 @@ def restored(rows: Iterable[Row]) -> Course:
     nothing. What had begun is under way still: fold `Resumed` over the course to tell that it will not end."""
     latest: dict[str, Row] = {}
     for one in rows:
-        name = one.get("id")
+        name = one.get("compaction_event")
         if isinstance(name, str):
             latest.pop(name, None)
             latest[name] = one

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from otel_context_ledger import spelling
 from otel_context_ledger.correctness.compaction.audit import Audit
 from otel_context_ledger.correctness.compaction.course import Course, Streak, Thresholds
 from otel_context_ledger.correctness.compaction.event import DONE, EMPTY, FAILED, Compaction, Symptom
@@ -116,7 +117,7 @@ def doubled(earlier: Compaction, event: Compaction) -> Symptom:
 
 def broken(ids: Iterable[str]) -> Iterator[Symptom]:
     """The history that was left begins between a call and its result."""
-    named = tuple(f"result_without_call={name}" for name in ids)[:MAX_LISTED]
+    named = tuple(f"result_without_call={spelling.name(name)}" for name in ids)[:MAX_LISTED]
     if named:
         yield Symptom("broken_tool_pair", HIGH, named)
 
