@@ -362,6 +362,8 @@ def _paths(value: object) -> Iterator[str]:
 
 
 def _asked(given: Mapping[str, object], names: Lexicon) -> tuple[int | None, int | None]:
+    if len(given) < 2:
+        return None, None
     both = _first(given, names.arguments["range"])
     if isinstance(both, (list, tuple)) and len(both) == 2:
         first, last = _number(both[0]), _number(both[1])

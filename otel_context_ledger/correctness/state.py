@@ -7,16 +7,18 @@ Folded message by message, so that an append costs its own messages. Which histo
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from otel_context_ledger import spelling
 from otel_context_ledger.correctness.history import Step
 from otel_context_ledger.model import UNKNOWN, Check, Findings
+from otel_context_ledger.records import changed, quick
 
 MAX_LISTED = 8
 MAX_OPEN = 256
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class State:
     """What the messages so far left open. `waiting` are ids of calls without a result yet, `unanswered` those that a
@@ -36,7 +38,7 @@ class State:
 def fold(state: State, steps: Iterable[Step]) -> State:
     """The state after more messages."""
     for step in steps:
-        state = replace(_called(_answered(state, step), step), length=state.length + 1)
+        state = changed(_called(_answered(state, step), step), length=state.length + 1)
     return state
 
 
@@ -48,19 +50,19 @@ def _answered(state: State, step: Step) -> State:
         elif result.id is not None and len(orphans) < MAX_LISTED:
             orphans.append(result.id)
     if step.role != "user" or step.compaction or not waiting:
-        return replace(state, waiting=tuple(waiting), orphans=tuple(orphans))
+        return changed(state, waiting=tuple(waiting), orphans=tuple(orphans))
     passed = (*state.unanswered, *waiting)[:MAX_LISTED]
-    return replace(state, waiting=(), unanswered=passed, orphans=tuple(orphans))
+    return changed(state, waiting=(), unanswered=passed, orphans=tuple(orphans))
 
 
 def _called(state: State, step: Step) -> State:
     """Reasoning may come as an item of its own before the call (Responses)."""
     thought = state.pending_reasoning or step.reasoning
     if not step.calls:
-        return replace(state, pending_reasoning=thought and step.role == "assistant")
+        return changed(state, pending_reasoning=thought and step.role == "assistant")
     named = tuple(call.id for call in step.calls if call.id is not None)
     fell = state.dropped_at is None and not thought and state.reasoned > 0 and not state.waiting
-    return replace(
+    return changed(
         state,
         waiting=(*state.waiting, *named)[-MAX_OPEN:],
         reasoned=state.reasoned + thought,
