@@ -16,7 +16,7 @@ from otel_context_ledger.correctness.reads import Access, Known, Log, Reading, S
 NAMES = reads.shipped()
 BASE = "/work/app"
 # On a busy machine the first examples may take long to draw.
-QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUIET = settings(deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
 
 paths = st.sampled_from(["a.py", "./a.py", "/work/app/a.py", "b/../b.py", "/etc/hosts", "", "~", "\0", "x" * 5000])
 anything = st.recursive(
@@ -63,7 +63,7 @@ def test_in_pieces_as_at_once(history: list[Shown], cut: int) -> None:
     histories(), st.lists(st.tuples(st.sampled_from([None, b"", b"x\ny\n", b"x\nz\n"]), st.integers(0, 30)), max_size=5)
 )
 def test_an_opinion_is_always_a_verdict(history: list[Shown], looked: list[tuple[bytes | None, int]]) -> None:
-    """Whatever was read and found, a file has a known word, is held within its lines, and repeats no more than it has."""
+    """Whatever was read and found, a file has a known word, is held within its lines, and repeats at most itself."""
     looks = freshness.Looks(freshness.INSIDE)
     for content, at in sorted(looked, key=lambda pair: pair[1]):
         looks = looks.after(content, False, float(at))
