@@ -176,7 +176,7 @@ def _counting(readings: Sequence[Reading], looks: Looks) -> Iterator[tuple[Readi
     now, covered = looks.spans[-1], set[tuple[int, int]]()
     for at in range(len(readings) - 1, -1, -1):
         reading = readings[at]
-        part = (reading.first, reading.last or _NO_END)
+        part = (reading.first, _end(reading, looks))
         counts = part not in covered and _overlap(part, covered) < part[1] - part[0] + 1
         overtaken = counts and reading.write and at > 0 and _overtaken(reading, readings[at - 1], looks)
         if counts:
@@ -185,6 +185,14 @@ def _counting(readings: Sequence[Reading], looks: Looks) -> Iterator[tuple[Readi
             return
         if not reading.write:
             covered.add(part)
+
+
+def _end(reading: Reading, looks: Looks) -> int:
+    """The last line that a reading is about: all that may come, if it went to the end of the file as it was then."""
+    held = _held(reading, looks)
+    if reading.last is None or (held is not None and reading.last >= held.lines):
+        return _NO_END
+    return reading.last
 
 
 def _word(reading: Reading, looks: Looks, now: Span) -> str:
