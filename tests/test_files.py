@@ -253,7 +253,7 @@ def test_a_branch_switched_by_the_shell(provider: Provider, watched: Ledger, rep
     git(repository, "checkout", "--quiet", "main")
     back = agent.asks_until("fresh")
     assert [entry["repository"]["counts"] for entry in (before, there, back)] == [
-        ["files=1", "fresh=1/1"], ["files=1", "fresh=0/1", "stale=1"], ["files=1", "fresh=1/1"],
+        ["files=1", "fresh=1/1"], ["files=1", "fresh=0/1", "stale=1", "deleted=0"], ["files=1", "fresh=1/1"],
     ]  # fmt: skip
     assert there["repository"]["evidence"] == ["external_change=1"]
     eventually(lambda: agent.asks()["repo_snapshot"] == before["repo_snapshot"])

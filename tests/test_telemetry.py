@@ -64,7 +64,9 @@ def test_a_full_span_loses_nothing_that_was_there_first(signals: Signals) -> Non
         True,
     )
     (event,) = (event for event in signals.logged() if event.event_name == s.EVENT_ENTRY)
-    assert len(event.attributes) == 128
+    assert (len(event.attributes), set(OPENING) - dict(span.attributes).keys()) == (128, set())
+    verdicts = {f"context_ledger.{verdict}" for verdict in m.PILLARS.values()}
+    assert verdicts <= dict(span.attributes).keys() & event.attributes.keys()
     assert event.attributes.keys() >= telemetry.attributes(FULL).keys() - twins
 
 

@@ -93,6 +93,7 @@ def _copies(value: str) -> str:
 
 
 COUNTED: Mapping[str, Callable[[int], str]] = {
+    "deleted": lambda n: f"not there any more: {plural(n, 'file')}.",
     "stale_writes": lambda n: f"written on an old state, after somebody else's change: {plural(n, 'file')}.",
     "stubs": lambda n: f"results that only say that nothing changed, which is no evidence: {n:,}.",
     "other_tree": lambda n: f"in another work tree than the program's: {plural(n, 'file')}.",

@@ -78,7 +78,7 @@ class Opinion:
     """What is held of one file: fresh, stale, unknown (`why`), other or outside. `low`: it changed after the program's
     own edit, as by a formatter; `stale_write`: it was written although it had changed since it was read; `since` is
     when it was last known to be as read (seconds); `held` of its `lines` are in the history, `repeated` bytes more than
-    once."""
+    once; `gone`: it is not there any more."""
 
     word: str
     low: bool = False
@@ -88,6 +88,7 @@ class Opinion:
     lines: int | None = None
     repeated: int = 0
     why: str | None = None
+    gone: bool = False
 
     @property
     def partial(self) -> bool:
@@ -147,7 +148,8 @@ def opinion(known: Known, looks: Looks | None) -> Opinion:
     now = looks.spans[-1]
     why = _why_unknown(known.readings, looks) if word == UNKNOWN else None
     lines = now.lines if now.digest not in (None, MISSING) else None
-    return Opinion(word, low, stale_write, since, _covered(known.readings, lines), lines, repeated, why)
+    gone = now.digest == MISSING
+    return Opinion(word, low, stale_write, since, _covered(known.readings, lines), lines, repeated, why, gone)
 
 
 def _why_unknown(readings: Sequence[Reading], looks: Looks) -> str:
@@ -291,6 +293,7 @@ def _check(
         evidence.append(f"coverage={held}/{lines}")
     numbers = {
         "stale": len(stale),
+        "deleted": sum(opinion.gone for _, opinion in stale),
         "stale_writes": sum(opinion.stale_write for _, opinion in stale),
         "unknown": words.count(UNKNOWN),
         "partial": len(partial),
@@ -304,7 +307,9 @@ def _check(
 def _counts(words: Sequence[str], numbers: Mapping[str, int]) -> tuple[str, ...]:
     fresh, known = words.count(FRESH), words.count(FRESH) + words.count(STALE)
     told = [f"files={len(words)}", *([f"fresh={fresh}/{known}"] if known else [])]
-    return (*told, *(f"{name}={number}" for name, number in numbers.items() if number))
+    # Of files that are stale it is always said whether they are still there.
+    said = {name for name, number in numbers.items() if number} | ({"deleted"} if numbers["stale"] else set())
+    return (*told, *(f"{name}={number}" for name, number in numbers.items() if name in said))
 
 
 def _verdict(words: Sequence[str], why: str | None, shelved: Shelved) -> tuple[str, str | None]:

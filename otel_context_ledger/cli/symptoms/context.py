@@ -33,7 +33,7 @@ NO_COMPACTIONS = "compactions: these lines do not say whether there was one"
 PARTS = ("policy_hash", "tool_schema_hash", "tool_contract_hash", "model_id", "reasoning_effort", "summary_hash",
          "provider_surface", "client_version")  # fmt: skip
 HASHES = frozenset({"policy_hash", "tool_schema_hash", "tool_contract_hash", "summary_hash"})
-DELETED = ("deleted", "gone", "removed")
+DELETED = ("deleted",)
 BAD_TOOLS = frozenset({"invalid_call", "contract_changed"})
 
 
