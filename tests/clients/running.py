@@ -28,13 +28,15 @@ OFFLINE = {
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a program did: its output and exit code, what the provider received, and the ledger's lines, laid flat."""
+    """What a program did: its output and exit code, what the provider received, and the ledger's lines, laid flat: of
+    calls, and of compactions that are over."""
 
     stdout: str
     stderr: str
     code: int
     requests: tuple[Received, ...]
     entries: tuple[Mapping[str, Any], ...]
+    compactions: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def told(self) -> Any:
@@ -93,7 +95,10 @@ def run(
     )  # fmt: skip
     file = _ledger(place)
     lines = store.read(file).entries if file.exists() else ()
-    return Ran(done.stdout, done.stderr, done.returncode, tuple(provider.requests), tuple(map(flat, lines)))
+    calls = tuple(flat(line) for line in lines if "kind" not in line)
+    told: Any = (line["compaction"] for line in lines if line.get("kind") == "compaction")
+    over = tuple(event for event in told if event["settled"])
+    return Ran(done.stdout, done.stderr, done.returncode, tuple(provider.requests), calls, over)
 
 
 def _ledger(place: Place) -> Path:

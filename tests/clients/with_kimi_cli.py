@@ -34,6 +34,12 @@ type = "kimi"
 base_url = "{url}/kimi/v1"
 api_key = "test-key"
 """
+DECLARED = """
+[constraints]
+G = {text = "app.py prints hi", kind = "goal"}
+C1 = "Never touch migrations"
+C2 = "Ask before publish.sh is run"
+"""
 SUMMARY = "app.py prints hi; migrations are not to be touched. " * 4
 READ = Answer("I look.", "It is one file.", (call("ReadFile", "call_1", path="app.py"),))
 SHELL = Answer("I run it.", "", (call("Shell", "call_2", command="cat app.py"),))
@@ -75,6 +81,7 @@ def turns(place: Place, provider: Provider, *texts: str, instrumented: bool = Tr
     ]  # fmt: skip
     told = "".join(json.dumps({"role": "user", "content": text}) + "\n" for text in texts)
     env = {"KIMI_SHARE_DIR": str(root / "share"), "HOME": str(root / "home")}
+    env["CONTEXT_LEDGER_CONFIG"] = str(root / "context-ledger.toml")
     return run(lambda _: line, place, provider, instrumented, told, **env)
 
 
@@ -95,6 +102,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
         (root / name).mkdir()
     (place.folder / "app.py").write_text('print("hi")\n', "utf-8")
     (place.folder / "AGENTS.md").write_text("Never touch migrations.\n", "utf-8")
+    (root / "context-ledger.toml").write_text(DECLARED, "utf-8")
     with Provider(SCRIPT) as provider:
         turns(place, provider, "ZEROTH, hello.", instrumented=False)
     shutil.copytree(root / "share", root / "begun")
@@ -145,6 +153,32 @@ def test_the_compaction_is_recognised(session: Session) -> None:
     ]  # fmt: skip
     place = {"segment": "message", "index": 1, "name": "user", "offset": None, "kind": "compacted"}
     assert session.resumed.entries[COMPACTION + 1]["miss_position"] == place
+
+
+def test_the_compaction_is_audited(session: Session) -> None:
+    """One event, from the calls alone: the prompts before and after it as the provider counted them, and of what was
+    declared the goal is held by the summary, one rule by AGENTS.md in the system part, and the other one is lost."""
+    (event,) = session.watched.compactions
+    before, after = session.watched.requests[COMPACTION - 1], session.watched.requests[COMPACTION + 1]
+    assert [event[name] for name in ("kind", "outcome", "number", "attempts", "tokens_before", "tokens_after")] == [
+        "full", "done", 1, 1, before.prompt, after.prompt,
+    ]  # fmt: skip
+    assert [event[name] for name in ("validator_result", "recall_held", "recall_asked", "lost")] == [
+        "fail", 2, 3, ["C2"],
+    ]  # fmt: skip
+
+
+def test_every_call_after_it_names_its_summary(session: Session) -> None:
+    """Also in the process that resumes the session: the digest of the summary, that it is not to be trusted, and what
+    follows from that; the summarising call says nothing of it."""
+    (event,) = session.watched.compactions
+    told = [(e["summary_hash"], e["compaction_event"], e["summary_trusted"]) for e in session.resumed.entries]
+    after = (event["summary_hash"], event["compaction_event"], False)
+    assert told == [*[(None, None, None)] * (COMPACTION + 1), *[after] * 3]
+    advised = [
+        any(text.startswith("new_session: the summary failed") for text in e["advice"]) for e in session.resumed.entries
+    ]
+    assert advised == [False] * (COMPACTION + 1) + [True] * 3
 
 
 def test_the_session_is_the_agents_own(session: Session) -> None:
