@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import benchmarks
-from benchmarks import calls, loopback, memory, startup, streams, table
+from benchmarks import calls, checks, loopback, memory, startup, streams, table
 from benchmarks.seam import instrumented
 
 _PACKAGES = ("openai", "opentelemetry-sdk", "genai-prices", "orjson", "xxhash")
@@ -37,9 +37,12 @@ def main() -> int:
 def _measured(quick: bool) -> Iterator[table.Row]:
     yield from startup.measure(quick)
     yield from memory.measure(quick)
-    with loopback.running() as url, instrumented() as seam:
-        yield from streams.measure(seam, url, quick)
-        yield from calls.measure(seam, url, quick)
+    with loopback.running() as url:
+        with instrumented() as seam:
+            yield from streams.measure(seam, url, quick)
+            yield from calls.measure(seam, url, quick)
+        with checks.workspace(), instrumented() as seam:
+            yield from checks.measure(seam, url, quick)
 
 
 def conditions() -> Mapping[str, str]:

@@ -23,3 +23,18 @@ def test_a_worker_answers_every_command(contestant: str) -> None:
     hello, calls, events = map(json.loads, told.splitlines())
     assert [set(hello), set(calls), set(events)] == [{"version"}, {"thread", "process"}, {"thread"}]
     assert calls["process"] >= calls["thread"] > 0
+
+
+@pytest.mark.skipif(not (ROOT / "benchmarks").is_dir(), reason="the benchmarks are not part of the wheel")
+def test_every_step_of_the_checks_is_timed_once() -> None:
+    """A step within a step is part of it; after the measurement the steps are what they were."""
+    from benchmarks.checks import STEPS, timed
+    from otel_context_ledger.courses import Courses, Scene
+
+    before = [owner.__dict__[name] for owner, names in STEPS for name in names]
+    with timed() as watch:
+        courses = Courses()
+        for number in range(200):
+            courses.arrive(f"s{number}", Scene())
+    assert (watch.here > 0, watch.elsewhere) == (True, 0.0)
+    assert [owner.__dict__[name] for owner, names in STEPS for name in names] == before

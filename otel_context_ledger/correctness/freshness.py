@@ -240,28 +240,32 @@ def _covered(readings: Sequence[Reading], lines: int | None) -> int | None:
 def _repeated(known: Known, looks: Looks | None) -> int:
     """Bytes of reads whose lines an earlier read of the same content holds already. Whether the content was the same is
     told by looks; without them only of equal results to equal questions."""
-    earlier: list[Reading] = []
+    told: set[tuple[int, int | None, int]] = set()
+    parts: dict[int, set[tuple[int, int]]] = {}
     total = 0
     for one in known.readings:
         if one.write:
-            earlier.clear()
+            told.clear()
+            parts.clear()
         elif one.size:
-            total += _again_read(one, earlier, looks)
-            earlier.append(one)
+            total += _again_read(one, told, parts, looks)
     return total
 
 
-def _again_read(one: Reading, earlier: Sequence[Reading], looks: Looks | None) -> int:
-    if any((other.first, other.last, other.text) == (one.first, one.last, one.text) for other in earlier):
-        return one.size
-    now = _held(one, looks) if looks is not None else None
-    if now is None or now.digest is None or looks is None:
-        return 0
-    same = [other for other in earlier if (then := _held(other, looks)) is not None and then.digest == now.digest]
-    ends = {(other.first, now.lines if other.last is None else other.last) for other in same}
-    part = (one.first, now.lines if one.last is None else one.last)
-    length = part[1] - part[0] + 1
-    return round(one.size * _overlap(part, ends) / length) if length > 0 else 0
+def _again_read(
+    one: Reading, told: set[tuple[int, int | None, int]], parts: dict[int, set[tuple[int, int]]], looks: Looks | None
+) -> int:
+    """Bytes of one read that earlier ones hold: `told` are their results, `parts` their lines by the content that they
+    were of. The read joins them."""
+    same, held = (one.first, one.last, one.text), _held(one, looks) if looks is not None else None
+    known, size = same in told, 0
+    told.add(same)
+    if held is not None and held.digest is not None:
+        part = (one.first, held.lines if one.last is None else one.last)
+        earlier, length = parts.setdefault(held.digest, set()), part[1] - part[0] + 1
+        size = round(one.size * _overlap(part, earlier) / length) if length > 0 else 0
+        earlier.add(part)
+    return one.size if known else size
 
 
 def _overlap(part: tuple[int, int], others: Iterable[tuple[int, int]]) -> int:
