@@ -231,6 +231,10 @@ def decoded(message: Any, name: str | None = None) -> Iterator[tuple[str, str]]:
                 yield name or f"{message.DESCRIPTOR.name.lower()} {field.name}", text
 
 
+# What the line of a compaction has beside the registry's fields of one.
+BESIDE = ("compaction_event", "begun", "ended", "settled")
+
+
 def spelled(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
     """Every text of a ledger line with its attribute's name, which is its place in its group."""
     if isinstance(value, dict):
@@ -238,4 +242,5 @@ def spelled(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]
     elif isinstance(value, list):
         yield from (pair for item in value for pair in spelled(item, path))
     elif value is not None:
-        yield ("segments" if path[0] == "segments" else ".".join(path[1:]) or path[0]), str(value)
+        own = path if path[0] == "compaction" and path[-1] not in BESIDE else path[1:]
+        yield ("segments" if path[0] == "segments" else ".".join(own) or path[0]), str(value)

@@ -40,6 +40,8 @@ _EFFORT = (
     "miss_evidence",
     "advice",
 )
+_FOUND = ("constraints.evidence", "compaction.lost", "compaction.uncertain", "compaction.evidence")
+_DECLARED = (*_FOUND, "advice")
 _FINISH = ("finish_reasons", "gen_ai.response.finish_reasons")
 
 MAY_LEAVE: Mapping[str, Exported] = {
@@ -50,7 +52,10 @@ MAY_LEAVE: Mapping[str, Exported] = {
     "sent.retention": Exported(("miss_evidence",), "a lifetime that was asked for explains a miss; a word"),
     "sent.tool.name": Exported(_TOOL, "a reordered or changed tool is named, or nobody can mend it"),
     "sent.tool.added": Exported(_TOOL, "the same"),
-    "sent.call.id": Exported(("state.evidence",), "a broken pair of call and result is named, or nobody can mend it"),
+    "sent.call.id": Exported(
+        ("state.evidence", "compaction.evidence"),
+        "a broken pair of call and result is named, or nobody can mend it",
+    ),
     "sent.previous_response": Exported(("gen_ai.request.previous_response.id",), "a standard attribute; an id"),
     "sent.conversation": Exported(_SESSION, "the request's own name for the conversation; an id"),
     "sent.metadata.session_id": Exported(_SESSION, "the same"),
@@ -60,6 +65,12 @@ MAY_LEAVE: Mapping[str, Exported] = {
     "named.attempt": Exported(("attempt_id",), "the same"),
     "named.outcome": Exported(("outcome.id", "outcome_id"), "the program names it in order to tell it again"),
     "named.reason": Exported(("outcome.reason", "reason"), "the program says it for being read"),
+    "named.constraint": Exported(_DECLARED, "what was lost is named, or nobody can put it back; an id"),
+    "named.work": Exported(_DECLARED, "the same"),
+    "named.evidence": Exported(("compaction.evidence",), "the program names what shows that work is done"),
+    "named.compaction": Exported(("compaction_event", "compaction.evidence"), "joins what is told of it"),
+    "named.failure": Exported(("compaction.reason",), "the program's word for why a compaction failed"),
+    "named.validator": Exported(("constraints.evidence", "compaction.validator"), "it says who judged"),
     "named.agent": Exported(("agent", "gen_ai.agent.name"), "the same, in CONTEXT_LEDGER_AGENT"),
     "named.error_class": Exported(("error_type", "error.type"), "the class of an error, never its text"),
     "named.value_class": Exported(("ledger_error",), "the class of a value that JSON has no form for"),

@@ -13,12 +13,24 @@ import json
 import logging
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import anthropic
 import openai
 
-from otel_context_ledger import attempt, outcome, session, task, tool_contracts, tool_registry
+from otel_context_ledger import (
+    attempt,
+    compaction,
+    constraint,
+    outcome,
+    session,
+    task,
+    tool_contracts,
+    tool_registry,
+    validate_with,
+)
+from otel_context_ledger.correctness.constraints import Match, Wording
 from tests import ways
 from tests.privacy import markers
 
@@ -541,6 +553,38 @@ def conversation(url: str) -> None:
     azure(url)
 
 
+class Validator:
+    """The program's own, which finds nothing."""
+
+    name, version = mark("named.validator"), "1"
+
+    def match(self, constraint: Any, text: str) -> Match:
+        return Match("lost", "own", 0.5)
+
+
+def compactions(url: str) -> None:
+    """What is declared, told of compactions and lost by them, with ours and with the program's own validator."""
+    for number, validator in enumerate((Wording(), Validator())):
+        validate_with(validator)
+        with session(f"compacted {number}"), client(PLAIN, url) as using:
+            declare()
+            asks = partial(using.chat.completions.create, model=model("kimi"))
+            with ending("compactions"):
+                asks(**chat_body() | {"prompt_cache_key": openai.NOT_GIVEN})
+            with compaction(f"{mark('named.compaction')}{number}", trigger="manual", tokens_before=9_000) as told:
+                told.done(f"{say('told.summary')} {mark('named.work')} is still in progress.")
+            compaction().fail(ValueError(say("told.error")))
+            compaction().fail(mark("named.failure"))
+            with ending("compactions"):
+                asks(messages=[{"role": "user", "content": say("sent.user")}], tools=chat_tools())
+    validate_with(Wording())
+
+
+def declare() -> None:
+    constraint(mark("named.constraint"), say("told.constraint"), terms=[mark("told.term")])
+    constraint(mark("named.work"), say("told.work"), kind="todo", status="done", evidence=mark("named.evidence"))
+
+
 def live(place: str) -> None:
     """What a server offers by now, and under which contract."""
     listed = tool(place, named())
@@ -591,7 +635,7 @@ def azure(url: str) -> None:
         using.messages.create(model=model("anthropic"), max_tokens=8, messages=[{"role": "user", "content": FILL}])
 
 
-EVERYTHING = (every_way, errors, app_errors, other_ways, cancellations, conversation)
+EVERYTHING = (every_way, errors, app_errors, other_ways, cancellations, conversation, compactions)
 SHORT = (conversation,)
 
 
