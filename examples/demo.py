@@ -1,20 +1,23 @@
-"""`make demo`: run the example agent under `opentelemetry-instrument` and let the ledger explain what it cost.
+"""`make demo`: run the example agent under `opentelemetry-instrument` and let the ledger explain what it cost; then a
+task that fails and succeeds while every call is cached, and let the ledger say whether that was right.
 
     [ENGINE=llama [ENGINE_ARCH=kimi-k3]] python examples/demo.py
         [--mistakes none|tools,clock,prune] [--ledger demo/ledger.jsonl]
 
 Without ENGINE the simulated provider answers. With it, llama.cpp does, with a model of random weights in the Kimi K3
-architecture or, on request, the `llama` one: scripted steps, real cache. Exit code 1 if a planted mistake was not
-named, or if anything else was blamed.
+architecture or, on request, the `llama` one: scripted steps, real cache; the second act is left out. Exit code 1 if a
+planted mistake was not named, or if anything else was blamed.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -26,10 +29,12 @@ ROOT = EXAMPLES.parent
 sys.path[:0] = [str(EXAMPLES), str(ROOT)]
 
 import mistakes  # noqa: E402 (both directories must be importable first)
+import pairs  # noqa: E402
+import sample_repository  # noqa: E402
 import script  # noqa: E402
 import verdict  # noqa: E402
 
-from tests.provider import Answer, Provider, ToolCall, by_turn  # noqa: E402
+from tests.provider import Answer, Provider, ToolCall, always, by_turn  # noqa: E402
 
 WIDTH = 140
 
@@ -62,8 +67,8 @@ def program(name: str) -> str:
     return str(Path(sys.executable).with_name(name))
 
 
-def run_agent(base: str, ledger: Path, flags: list[str]) -> int:
-    """The agent as its user would start it: no code changed, environment variables only."""
+def run_agent(base: str, ledger: Path, name: str, *flags: str, folder: Path | None = None) -> int:
+    """An agent as its user would start it: no code changed, environment variables only."""
     quiet = {f"OTEL_{signal}_EXPORTER": "none" for signal in ("TRACES", "METRICS", "LOGS")}
     environment = (
         quiet
@@ -75,8 +80,8 @@ def run_agent(base: str, ledger: Path, flags: list[str]) -> int:
             "CONTEXT_LEDGER_SURFACES": f"{urlsplit(base).netloc}=kimi_open_platform",
         }
     )
-    line = [program("opentelemetry-instrument"), sys.executable, str(EXAMPLES / "agent.py"), *flags]
-    return subprocess.run(line, env=environment, check=False).returncode
+    line = [program("opentelemetry-instrument"), sys.executable, str(EXAMPLES / name), *flags]
+    return subprocess.run(line, env=environment, cwd=folder, check=False).returncode
 
 
 def arguments() -> argparse.Namespace:
@@ -92,14 +97,31 @@ def main() -> int:
     chosen.ledger.unlink(missing_ok=True)
     flags = ["--mistakes", chosen.mistakes, *(["--small", "--scripted"] if engine else [])]
     with backend(engine) as base:
-        failed = run_agent(base, chosen.ledger, flags)
+        failed = run_agent(base, chosen.ledger, "agent.py", *flags)
     if failed or not chosen.ledger.exists():
         print("the agent failed" if failed else "the agent ran, but nothing wrote a ledger", file=sys.stderr)
         return 1
     subprocess.run([program("context-ledger"), "show", "--file", str(chosen.ledger)], check=False)
     found = verdict.judge(verdict.read(chosen.ledger), mistakes.chosen(chosen.mistakes))
-    verdict.show(found, Console(width=None if sys.stdout.isatty() else WIDTH))
-    return 0 if found.holds else 1
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    verdict.show(found, console)
+    return 0 if found.holds and (engine or second_act(chosen.ledger.with_name("second.jsonl"), console)) else 1
+
+
+def second_act(ledger: Path, console: Console) -> bool:
+    """The task that fails once, in a work tree of its own; whether the ledger said what was wrong with cached calls."""
+    ledger.unlink(missing_ok=True)
+    print("\nSecond act: a task, two attempts, and a cache that looks perfect", flush=True)
+    with tempfile.TemporaryDirectory(prefix="tally-") as directory, Provider(always(Answer("I go on."))) as provider:
+        workspace = Path(directory).resolve()
+        sample_repository.create(workspace)
+        subprocess.run(["git", "init", "-q"], cwd=workspace, check=True)
+        if run_agent(f"{provider.url}/kimi/v1", ledger, "second_act.py", folder=workspace):
+            return False
+    line = [program("context-ledger"), "tasks", "--file", str(ledger)]
+    subprocess.run(line, check=False)
+    books = subprocess.run([*line, "--json"], capture_output=True, check=True).stdout
+    return pairs.show(pairs.judge(verdict.read(ledger)), json.loads(books), console)
 
 
 if __name__ == "__main__":

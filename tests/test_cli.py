@@ -415,6 +415,7 @@ call aa22: 2026-11-03 12:00:35, kimi-k3 on kimi_open_platform (chat_completions)
 sent         55,000 tokens in 41 messages after the system part, 5 % of the context window.
 answered     1,204 tokens (300 of them reasoning), in 8.2 s, the first one after 0.8 s, finish reason tool_calls.
 reused       12,288 of 55,000 tokens reused (22 %).
+correctness  not checked; reuse does not show that the context was right.
 reusable     12,300 tokens, going by the unchanged part of the prefix.
 compared     with call aa11 of 2026-11-03 12:00:00, 31 s after it ended.
 changed      the system part as sent.
@@ -425,7 +426,6 @@ evidence     observed (seen in what was sent or reported); from local_diff (the 
 provider     The provider was not asked for its reason.
 cost         $0.0123 (at list prices), $0.0456 without any cache, $0.0103 of it avoidable.
 to do        Move it out of the prefix into the last user message, or make it change less often (a date, not a clock).
-correctness  not checked; reuse does not show that the context was right.
 """,
         "",
     )
@@ -444,6 +444,7 @@ call bb33: 2026-11-03 12:01:00, kimi-k3 on kimi_open_platform (chat_completions)
 sent         an unknown number of tokens: no usage was reported, and no estimate stands in for it.
 answered     an unknown number of tokens.
 reused       unknown: the provider did not report how many tokens it reused. That is not zero.
+correctness  not checked; reuse does not show that the context was right.
 compared     with call gone, 6 min 40 s after it ended, which is not in this file (rotated away, or written elsewhere).
 changed      unknown: only digests of the earlier call are known.
 cause        not_reported(no_usage): The answer brought no usage, so how much was reused is unknown, not zero.
@@ -451,7 +452,6 @@ evidence     observed (seen in what was sent or reported); from usage_missing (t
 provider     The provider was not asked for its reason.
 cost         unknown: no price is known for this model; set one in [prices] of context-ledger.toml.
 to do        Ask for usage where it is optional (stream_options.include_usage), or use a surface that reports it.
-correctness  not checked; reuse does not show that the context was right.
 """,
         "",
     )
@@ -464,11 +464,11 @@ def test_explain_a_failed_call(run: Run) -> None:
         "sent         an unknown number of tokens: no usage was reported, and no estimate stands in for it.",
         "answered     an unknown number of tokens; the call did not run to its end (failed: APIConnectionError).",
         "reused       unknown: the provider did not report how many tokens it reused. That is not zero.",
+        "correctness  not checked; reuse does not show that the context was right.",
         "compared     with no earlier call: none in the ledger shares its beginning.",
         "cause        none sought: the call did not run to its end.",
         "provider     The provider was not asked for its reason.",
         "cost         unknown: no usage was reported.",
-        "correctness  not checked; reuse does not show that the context was right.",
     ]
 
 
@@ -584,6 +584,27 @@ def test_explain_checks_and_flaws(run: Run) -> None:
         "incomplete: unencodable:nan.",
         "incomplete: some of it was too large to keep.",
         "the reported counts are odd: miss_conflict.",
+    ]
+
+
+def test_explain_a_call_on_a_summary(run: Run) -> None:
+    """On which summary it builds, what of all that had to survive is there, and what was odd about the compaction."""
+    path = written(Path("ledger.jsonl"), {**FIRST, "compaction_event": "c-1", "summary_trusted": False})
+    fields = {
+        "kind": "full", "validator": "wording@1", "recall_held": 2, "recall_asked": 3, "lost": ["C2"],
+        "symptoms": ["constraint_lost"],
+    }  # fmt: skip
+    told = m.Compacted("s1", None, 0.0, True, {"compaction_event": "c-1", "settled": True, **fields})
+    path.write_bytes(path.read_bytes() + line.write_compaction(told, "0.1.0", "xxh3") + b"\n")
+    assert lines_of(run, "summary") == [
+        "the history before it gave way to a summary (compaction c-1): not to be trusted.",
+        "of 3 items that had to survive, 2 did, by wording@1.",
+        "lost by it: C2.",
+        "odd about it: constraint lost.",
+    ]
+    written(Path("ledger.jsonl"), {**FIRST, "compaction_event": "c-1"})
+    assert lines_of(run, "summary") == [
+        "the history before it gave way to a summary (compaction c-1): nobody can tell."
     ]
 
 

@@ -69,6 +69,7 @@ cost per successful task: ≥ $3.0000, failed attempts and failed tasks counted 
 cost per session: $1.5000 over 2 sessions with a known cost; it hides what failed
 partial: the cost of 1 call is unknown (1 of them failed), which is not zero
 unattributed: 1 call for which no task was named
+correctness: not checked; reuse does not show that the context was right.
 
 surface             model    calls    input  cached  output       cost  successes  failures  per success
 kimi_open_platform  kimi-k3      4  150,000   2,000   1,200  ≥ $3.1500          1         0    ≥ $3.0000

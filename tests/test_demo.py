@@ -36,9 +36,14 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def rows(screen: str) -> list[list[str]]:
-    """The cells of the last screen's table, its head left out."""
+    """The cells of the last table of a screen, its head left out."""
     lines = [line for line in screen.splitlines() if line.startswith("│")]
     return [[cell.strip() for cell in line.strip("│").split("│")] for line in lines]
+
+
+def first(screen: str) -> str:
+    """The first act."""
+    return screen.partition("Second act")[0]
 
 
 def test_the_demo_succeeds(demo: Any) -> None:
@@ -48,7 +53,7 @@ def test_the_demo_succeeds(demo: Any) -> None:
 
 def test_the_last_screen_names_every_mistake_in_its_place(demo: Any) -> None:
     """Tools reordered, a clock in the system prompt, and history pruned in place: cause and place of each."""
-    *named, _ = rows(demo.stdout)
+    *named, _ = rows(first(demo.stdout))
     seen = [(turn, told, cause, place, verdict) for turn, told, cause, place, _, _, verdict in named]
     fixed = [(*row[:3], re.sub(r"char \d+: datetime", "char …: datetime", row[3]), row[4]) for row in seen]
     assert fixed == [(*planted, "named") for planted in PLANTED]
@@ -56,8 +61,8 @@ def test_the_last_screen_names_every_mistake_in_its_place(demo: Any) -> None:
 
 def test_the_last_screen_adds_up_what_the_mistakes_cost(demo: Any) -> None:
     """Every mistake has its tokens and dollars, and the last row is their sum."""
-    counts = [int(row[4].replace(",", "")) for row in rows(demo.stdout)]
-    prices = [float(row[5]) for row in rows(demo.stdout)]
+    counts = [int(row[4].replace(",", "")) for row in rows(first(demo.stdout))]
+    prices = [float(row[5]) for row in rows(first(demo.stdout))]
     assert all(count > 1000 for count in counts)
     assert counts[-1] == sum(counts[:-1])
     assert prices[-1] == pytest.approx(sum(prices[:-1]), abs=0.0005)
@@ -65,4 +70,30 @@ def test_the_last_screen_adds_up_what_the_mistakes_cost(demo: Any) -> None:
 
 def test_the_last_screen_says_that_nothing_else_was_blamed(demo: Any) -> None:
     """The sixteen calls are all looked at, and the screen ends with that."""
-    assert demo.stdout.splitlines()[-1].strip() == "Nothing else was blamed: 16 calls looked at."
+    assert first(demo.stdout).splitlines()[-2].strip() == "Nothing else was blamed: 16 calls looked at."
+
+
+# What was done to a call, and what the ledger says of it: a verdict of one pillar, and the gravest advice.
+PAIRED = [
+    ("3", "nothing", "in order: policy, files, tools, constraints", "keep"),
+    ("4", "a file changed under the agent", "files stale", "rebuild_context"),
+    ("6", "a tool's side effect flipped", "tools contract_changed", "rebuild_context"),
+    ("7", "a compaction dropped the rule", "constraints lost", "new_session"),
+    ("8", "nobody put it back", "constraints lost", "rebuild_context"),
+    ("10", "a new session has it again", "in order: policy, files, tools, constraints", "keep"),
+]
+
+
+def test_the_second_act_pairs_reuse_with_correctness(demo: Any) -> None:
+    """Five of six calls were cached to 99 %; three of these were wrong, and that stands beside the figure."""
+    told = rows(demo.stdout.partition("Second act")[2])
+    assert [(call, what, right, advice) for call, what, _, right, advice, _ in told] == PAIRED
+    assert [float(row[2].removesuffix(" %")) >= 99 for row in told] == [True, True, True, False, True, True]
+
+
+def test_the_second_act_ends_with_the_price_of_a_success(demo: Any) -> None:
+    """One task, one success: what it cost is what both attempts cost together."""
+    last = demo.stdout.splitlines()[-1]
+    whole, *parts = map(float, re.findall(r"\$([0-9.]+\d)", last))
+    assert last.startswith("Cost per successful task: ")
+    assert (len(parts), abs(whole - sum(parts)) < 0.0002) == (2, True)

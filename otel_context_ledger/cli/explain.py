@@ -267,6 +267,10 @@ def _rules(call: Call, book: Book) -> Iterator[str]:
     yield from verdicts.of_rules(call)
 
 
+def _summary(call: Call, book: Book) -> Iterator[str]:
+    yield from verdicts.of_summary(call, book.compactions)
+
+
 def _advice(call: Call, book: Book) -> Iterator[str]:
     yield from call.words("advice") or ()
 
@@ -295,9 +299,9 @@ def _listed(words: Sequence[str]) -> str:
 
 Tell = Callable[[Call, Book], Iterator[str]]
 LABELS: tuple[tuple[str, Tell], ...] = (
-    ("task", _task), ("sent", _sent), ("answered", _answered), ("reused", _reused), ("reusable", _reusable),
-    ("compared", _compared), ("changed", _changed), ("broke", _broke), ("cause", _cause), ("also", _secondary),
-    ("evidence", _evidence), ("provider", _provider), ("cost", _cost), ("to do", _remedy),
-    ("correctness", _correctness), ("files", _files), ("rules", _rules), ("tools", _tools), ("advice", _advice),
+    ("task", _task), ("sent", _sent), ("answered", _answered), ("reused", _reused), ("correctness", _correctness),
+    ("reusable", _reusable), ("compared", _compared), ("changed", _changed), ("broke", _broke), ("cause", _cause),
+    ("also", _secondary), ("evidence", _evidence), ("provider", _provider), ("cost", _cost), ("to do", _remedy),
+    ("files", _files), ("rules", _rules), ("tools", _tools), ("summary", _summary), ("advice", _advice),
     ("record", _flaws),
 )  # fmt: skip

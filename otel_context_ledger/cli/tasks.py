@@ -12,10 +12,11 @@ from dataclasses import asdict
 
 from otel_context_ledger.accounts import Account, Attempt, Books, Expense, Session, Sums, Yield, settle
 from otel_context_ledger.cli import calls as c
+from otel_context_ledger.cli import checks
 from otel_context_ledger.cli import outcome as o
 from otel_context_ledger.cli.calls import Book, Call
 from otel_context_ledger.cli.printing import UNKNOWN, Answer, Cell, Column, Lines, Sheet, count, money, plural, styled
-from otel_context_ledger.cli.show import dollars, is_quota
+from otel_context_ledger.cli.show import dollars, is_quota, once
 from otel_context_ledger.config import Config
 from otel_context_ledger.outcomes import FAILURE, SUCCESS, Joined
 from otel_context_ledger.surfaces import facts
@@ -48,10 +49,17 @@ def answer(arguments: Namespace, settings: Config) -> Answer:
     total = ("total", "", "", "", *_sums(books.sums), "")
     parts: list[Sheet | Lines] = [
         Sheet(TASKS, rows, total),
-        Lines(["", *_findings(books), ""]),
+        Lines(["", *_findings(books), *_correctness(book, books), ""]),
         Sheet(SURFACES, list(_surfaces(books))),
     ]
     return Answer(found, parts)
+
+
+def _correctness(book: Book, books: Books) -> list[str]:
+    """What is known of the contexts that were reused: a cached token is no proof that it was right."""
+    names = {account.task_id for account in books.accounts} | ({None} if books.unattributed else set())
+    found = checks.summary(once([call for call in book.calls if call.text("task_id") in names]))
+    return found or [f"correctness: not checked; {checks.NO_PROOF}"]
 
 
 def opened(book: Book, failed: frozenset[str], wanted: str | None = None) -> Books:

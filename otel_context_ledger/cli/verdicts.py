@@ -1,8 +1,8 @@
-"""What is said of the verdicts on rules files and on files that were read: each of their words as a sentence."""
+"""What is said of the verdicts on rules files, on files that were read and on summaries: each word as a sentence."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from otel_context_ledger.cli.calls import Call
 from otel_context_ledger.cli.printing import plural, span
@@ -51,6 +51,26 @@ def of_rules(call: Call) -> Iterator[str]:
     for word in call.words("policy.evidence") or ():
         name, _, value = word.partition("=")
         yield RULES[name](value) if name in RULES else f"{word}."
+
+
+def of_summary(call: Call, compactions: Iterable[Call]) -> Iterator[str]:
+    """On which summary a call builds, and what its audit found."""
+    name, trusted = call.text("compaction_event"), call.flag("summary_trusted")
+    if name is None:
+        return
+    event = next((one for one in reversed([*compactions]) if one.text("compaction_event") == name), None)
+    sure = {True: "all that had to survive is there", False: "not to be trusted", None: "nobody can tell"}[trusted]
+    yield f"the history before it gave way to a summary (compaction {name}): {sure}."
+    if event is None:
+        return
+    held, asked = event.count("compaction.recall_held"), event.count("compaction.recall_asked")
+    if held is not None and asked:
+        yield f"of {plural(asked, 'item')} that had to survive, {held:,} did, by {event.text('compaction.validator')}."
+    for field, told in (("lost", "lost by it"), ("uncertain", "not sure to be there")):
+        if names := event.words(f"compaction.{field}"):
+            yield f"{told}: {', '.join(names)}."
+    for symptom in event.words("compaction.symptoms") or ():
+        yield f"odd about it: {symptom.replace('_', ' ')}."
 
 
 def remedies(call: Call) -> Iterator[str]:
