@@ -587,6 +587,25 @@ def test_explain_checks_and_flaws(run: Run) -> None:
     ]
 
 
+def test_explain_constraints_and_history(run: Run) -> None:
+    """What is lost, turned round or broken is said in sentences, and what to do about it although all was reused."""
+    wrong = {
+        "constraints_check": "lost", "state_check": "broken_tool_pair", "cache_outcome": "hit", "miss_cause": None,
+        "constraints": m.Findings(("negated",), (), ("validator=wording@1", "lost=C2:none:0.84", "negated=C3:exact:0.8")),
+        "state": m.Findings((), (), ("result_without_call=call_1", "call_without_result=call_2")),
+    }  # fmt: skip
+    written(Path("ledger.jsonl"), {**FIRST, **wrong})
+    assert lines_of(run, "constraints", "history", "to do") == [
+        "Put the constraint back where nothing is compacted: the system part or a rules file.",
+        "Send calls of tools and their results together, or cut neither of them off.",
+        "looked for by wording@1.",
+        "C2 is in nothing that was sent (by none, 0.84 sure).",
+        "C3 is turned into its opposite (by exact, 0.8 sure).",
+        "the result of call call_1 is there, and the call is not.",
+        "call call_2 has no result.",
+    ]
+
+
 def test_explain_a_call_on_a_summary(run: Run) -> None:
     """On which summary it builds, what of all that had to survive is there, and what was odd about the compaction."""
     path = written(Path("ledger.jsonl"), {**FIRST, "compaction_event": "c-1", "summary_trusted": False})

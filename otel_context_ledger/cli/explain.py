@@ -267,6 +267,14 @@ def _rules(call: Call, book: Book) -> Iterator[str]:
     yield from verdicts.of_rules(call)
 
 
+def _constraints(call: Call, book: Book) -> Iterator[str]:
+    yield from verdicts.of_constraints(call)
+
+
+def _state(call: Call, book: Book) -> Iterator[str]:
+    yield from verdicts.of_state(call)
+
+
 def _summary(call: Call, book: Book) -> Iterator[str]:
     yield from verdicts.of_summary(call, book.compactions)
 
@@ -302,6 +310,6 @@ LABELS: tuple[tuple[str, Tell], ...] = (
     ("task", _task), ("sent", _sent), ("answered", _answered), ("reused", _reused), ("correctness", _correctness),
     ("reusable", _reusable), ("compared", _compared), ("changed", _changed), ("broke", _broke), ("cause", _cause),
     ("also", _secondary), ("evidence", _evidence), ("provider", _provider), ("cost", _cost), ("to do", _remedy),
-    ("files", _files), ("rules", _rules), ("tools", _tools), ("summary", _summary), ("advice", _advice),
-    ("record", _flaws),
+    ("files", _files), ("rules", _rules), ("tools", _tools), ("constraints", _constraints),
+    ("history", _state), ("summary", _summary), ("advice", _advice), ("record", _flaws),
 )  # fmt: skip

@@ -1,4 +1,5 @@
-"""What is said of the verdicts on rules files, on files that were read and on summaries: each word as a sentence."""
+"""What is said of the verdicts on rules files, files that were read, constraints, the history and summaries: each of
+their words as a sentence."""
 
 from __future__ import annotations
 
@@ -13,6 +14,8 @@ NOTHING_KNOWN = {
     "not_looked_at": "nobody has looked at the files since they were read.",
     "seen_late": "they were read before this process saw the history, nobody knows on which state.",
     "not_held": "the history holds no text of them.",
+    "not_found": "they are not where the program works: what it read lies elsewhere (CONTEXT_LEDGER_REPOSITORY names a "
+    "place).",
     "unreadable": "the files cannot be read, or are too large.",
     "no_repository": "there is no git repository around the working directory.",
 }
@@ -22,6 +25,16 @@ REMEDIES = {
     "CONTEXT_LEDGER_REPOSITORY.",
     ("policy_check", "stale"): "Begin a new session, or send the rules file again as it is on disk now.",
     ("policy_check", "missing"): "Send the rules file: it is on disk and in nothing that was sent.",
+    (
+        "constraints_check",
+        "lost",
+    ): "Put the constraint back where nothing is compacted: the system part or a rules file.",
+    (
+        "constraints_check",
+        "superseded_revived",
+    ): "Send the constraint that replaced it; the old one stands there alone.",
+    ("state_check", "broken_tool_pair"): "Send calls of tools and their results together, or cut neither of them off.",
+    ("state_check", "reasoning_dropped"): "Send the reasoning back with the message that it came with.",
 }
 STALE_WRITE = "Compare the files with what the other writer made of them (git diff), and have them read again."
 LOW = "Nothing if it is a formatter; have the file read again before the next edit."
@@ -51,6 +64,20 @@ def of_rules(call: Call) -> Iterator[str]:
     for word in call.words("policy.evidence") or ():
         name, _, value = word.partition("=")
         yield RULES[name](value) if name in RULES else f"{word}."
+
+
+def of_constraints(call: Call) -> Iterator[str]:
+    """What the verdict on the constraints goes by, a sentence each."""
+    for word in call.words("constraints.evidence") or ():
+        name, _, value = word.partition("=")
+        yield CONSTRAINTS[name](value) if name in CONSTRAINTS else f"{word}."
+
+
+def of_state(call: Call) -> Iterator[str]:
+    """What the verdict on the history goes by, a sentence each."""
+    for word in call.words("state.evidence") or ():
+        name, _, value = word.partition("=")
+        yield STATE[name](value) if name in STATE else f"{word}."
 
 
 def of_summary(call: Call, compactions: Iterable[Call]) -> Iterator[str]:
@@ -131,6 +158,31 @@ RULES: Mapping[str, Callable[[str], str]] = {
     "missing": lambda value: f"{value} is on disk, and nothing of it was sent.",
     "copies": _copies,
     "reason": lambda value: "no rules file was found." if value == "no_rules_files" else f"{value}.",
+}
+
+
+def _match(told: str) -> Callable[[str], str]:
+    def sentence(value: str) -> str:
+        name, *how = value.rsplit(":", 2)
+        return f"{name} {told}" + (f" (by {how[0]}, {how[1]} sure)." if len(how) == 2 else ".")
+
+    return sentence
+
+
+CONSTRAINTS: Mapping[str, Callable[[str], str]] = {
+    "lost": _match("is in nothing that was sent"),
+    "negated": _match("is turned into its opposite"),
+    "uncertain": _match("may be there in other words"),
+    "revived": lambda value: f"{value} was replaced by another one, and stands there without it.",
+    "validator": lambda value: f"looked for by {value}.",
+}
+STATE: Mapping[str, Callable[[str], str]] = {
+    "result_without_call": lambda value: f"the result of call {value} is there, and the call is not.",
+    "call_without_result": lambda value: f"call {value} has no result.",
+    "message": lambda value: f"from message {value} on, reasoning that was sent before is not.",
+    "reason": lambda value: (
+        "part of the history is kept by the provider." if value == "history_at_provider" else f"{value}."
+    ),
 }
 
 

@@ -157,6 +157,8 @@ def _why_unknown(readings: Sequence[Reading], looks: Looks) -> str:
         return "not_held"
     if looks.spans[-1].digest is None:
         return "unreadable"
+    if all(span.digest == MISSING for span in looks.spans):
+        return "not_found"
     return "not_looked_at" if any(_held(reading, looks) is None for reading in readings) else "seen_late"
 
 
@@ -200,6 +202,9 @@ def _end(reading: Reading, looks: Looks) -> int:
 def _word(reading: Reading, looks: Looks, now: Span) -> str:
     held = _held(reading, looks)
     if held is None or held.digest is None or now.digest is None:
+        return UNKNOWN
+    # What was read and then found nowhere lies elsewhere than is looked; what the program wrote, it may have deleted.
+    if held.digest == MISSING and not reading.write:
         return UNKNOWN
     same = now.loose == reading.content if reading.content is not None else now.digest == held.digest
     if not same:
