@@ -464,16 +464,6 @@ class Ledger:
         flaw: str | None,
     ) -> m.Entry:
         around = draft.around
-        found = flaw or draft.outline.flaw
-        own = m.SelfGroup(
-            around.entry_id,
-            around.now,
-            self._version,
-            f"unencodable:{spelling.word(found)}" if found and not flaw else found,
-            truncated=ending.truncated or len(response.finish_reasons) > spelling.MAX_WORDS,
-            counted_by=ending.counted_by,
-            digest_scheme=self._scheme,
-        )
         names = m.TaskGroup(
             spelling.optional(around.task),
             spelling.optional(around.attempt),
@@ -492,7 +482,7 @@ class Ledger:
         looked = _looked(draft.tools.check if draft.tools else None, draft.examination)
         advised = self._advised(draft, looked, groups)
         return m.Entry(
-            self=own,
+            self=self._own(draft, response, ending, flaw),
             task=names,
             model=groups.model,
             context=groups.context,
@@ -508,6 +498,18 @@ class Ledger:
             system_fingerprint=spelling.optional(response.system_fingerprint),
             compacted=_is_compacted(draft),
             odd=verdict.odd,
+        )
+
+    def _own(self, draft: Draft, response: m.Response, ending: m.Ending, flaw: str | None) -> m.SelfGroup:
+        found = flaw or draft.outline.flaw
+        return m.SelfGroup(
+            draft.around.entry_id,
+            draft.around.now,
+            self._version,
+            f"unencodable:{spelling.word(found)}" if found and not flaw else found,
+            truncated=ending.truncated or len(response.finish_reasons) > spelling.MAX_WORDS,
+            counted_by=ending.counted_by,
+            digest_scheme=self._scheme,
         )
 
     def _context(self, draft: Draft) -> m.ContextGroup:

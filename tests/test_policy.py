@@ -60,6 +60,13 @@ STANDINGS = {
 }
 
 
+def test_comments_are_left_out_by_some_clients() -> None:
+    """What stands in comments is for people and for the ledger: without it the text is the same."""
+    marked = RulesFile("AGENTS.md").changed("Never edit migrations. <!-- constraint: C1 -->\n<!-- a\nnote -->\n", 0.0)
+    (found,) = Policy().stand([marked], [(b"1", "You are an agent.\nNever edit migrations.\n")])
+    assert found.verdict == "consistent"
+
+
 @pytest.mark.parametrize(("file", "sent", "want"), STANDINGS.values(), ids=STANDINGS.keys())
 def test_how_a_rules_file_stands_in_what_was_sent(file: RulesFile, sent: list[str], want: Check) -> None:
     """Current, older, missing and duplicated rules are told apart, whatever the wrapping."""
