@@ -143,8 +143,9 @@ def compaction(id: object = None, **told: Unpack[Told]) -> Compacting:
 
 
 def _tell(happening: Happening) -> None:
-    here = tasks.current()
-    mailbox.put(Letter(here.session or latest.get(), here.task, happening))
+    with contextlib.suppress(Exception):  # an error of ours is none of the program's
+        here = tasks.current()
+        mailbox.put(Letter(here.session or latest.get(), here.task, happening))
 
 
 def _one_of(name: str, words: tuple[str, ...], value: object) -> str | None:

@@ -58,8 +58,9 @@ def constraint(id: object, text: object = None, **said: Unpack[Said]) -> None:
             _warned.add("text")
             _log.warning("context ledger: constraint: it has no id, or neither text nor status; it is not kept")
         return
-    here = tasks.current()
-    mailbox.put(Letter(here.session, here.task, Declared(time.time(), item)))
+    with contextlib.suppress(Exception):  # an error of ours is none of the program's
+        here = tasks.current()
+        mailbox.put(Letter(here.session, here.task, Declared(time.time(), item)))
 
 
 class Chosen:

@@ -13,7 +13,7 @@ import sys
 import time
 
 FIRST, MOST = 100, 1_600
-PROGRAMS = ("conversation", "streams", "raw", "helpers", "awaited")
+PROGRAMS = ("conversation", "compacted", "streams", "raw", "helpers", "awaited")
 
 
 def main(seconds: float, seed: int) -> int:

@@ -61,6 +61,13 @@ class Programs:
             yield answer.choices[0].message.content
         self.openai.chat.completions.create(model="err-500", messages=history)
 
+    def compacted(self) -> Any:
+        """A history that gives way to a summary of a known form, and a call after it."""
+        first, summary = [*CHAT["messages"], *[ASK, {"role": "assistant", "content": "ok"}] * 4], dict(ASK)
+        summary["content"] = "This session is being continued from a previous conversation. Goal: billing."
+        for history in (first, [summary], [summary, {"role": "assistant", "content": "ok"}, ASK]):
+            yield self.openai.chat.completions.create(model="m", messages=history).choices[0].message.content
+
     def streams(self) -> Any:
         """A stream read to its end, one closed early, one dropped by the provider."""
         for model in ("m", "closed", "err-drop"):
@@ -258,7 +265,7 @@ def nothing_of_ours_stays() -> Iterator[None]:
         left.close()
 
 
-PROGRAMS = ("conversation", "streams", "raw", "helpers", "awaited")
+PROGRAMS = ("conversation", "compacted", "streams", "raw", "helpers", "awaited")
 
 
 @pytest.fixture
@@ -271,7 +278,7 @@ def trial(
 # `make fuzz` names one program and walks through every function that it reaches.
 WHOLE = os.environ.get("FUZZ_WALK")
 # Functions below these layers are all inside the same guards: a few of them stand for the others.
-OUTER = ("instrumentation", "invocation", "telemetry", "ledger", "store", "backlog", "config", "tasks")
+OUTER = ("instrumentation", "invocation", "telemetry", "ledger", "store", "backlog", "config", "tasks", "courses")
 
 
 def chosen(codes: list[types.CodeType], every: int) -> list[types.CodeType]:
