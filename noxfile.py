@@ -28,10 +28,12 @@ OLDEST = [
     "tiktoken==0.9.0",
     "rich==13.7.0",
     "jsonschema==4.21.0",
+    "rapidfuzz==3.6.0",
 ]
 SDKS = {"oldest": OLDEST, "middle": ["openai>=2,<3", "anthropic>=1,<2"], "newest": ["openai", "anthropic"]}
 TESTS = (
     "test_calls.py",
+    "test_courses.py",
     "test_dialects.py",
     "test_diagnostics.py",
     "test_instrumentation.py",

@@ -63,12 +63,12 @@ class Agent:
     def __init__(self, provider: Provider, name: str = "s1") -> None:
         self.provider, self.name = provider, name
 
-    def asks(self, messages: Sequence[Any], system: Mapping[str, Any] = SYSTEM, **kw: Any) -> Any:
-        """One call."""
-        own = {"tools": TOOLS} if system is SYSTEM else {}
+    def asks(self, messages: Sequence[Any], system: Mapping[str, Any] = SYSTEM, named: bool = True) -> Any:
+        """One call, which names its session by the cache key."""
+        own: dict[str, Any] = {"tools": TOOLS} if system is SYSTEM else {}
+        own |= {"extra_body": {"prompt_cache_key": self.name}} if named else {}
         with openai.OpenAI(base_url=self.provider.url + "/kimi/v1", api_key="test-key", max_retries=0) as client:
-            given: dict[str, Any] = {"model": "kimi-k3", "prompt_cache_key": self.name, **own, **kw}
-            return client.chat.completions.create(messages=[system, *messages], **given)
+            return client.chat.completions.create(model="kimi-k3", messages=[system, *messages], **own)
 
     def compacts(self, text: str, keep: Sequence[Any] = ()) -> None:
         """Two calls before a compaction in the form of kimi-cli, and one after it."""
@@ -140,7 +140,7 @@ def test_a_compaction_that_is_told(provider: Provider, ledger: Ledger) -> None:
     agent = Agent(provider)
     agent.asks(HISTORY)
     with compaction("c-7", trigger="manual") as told:
-        agent.asks(HISTORY, SUMMARISER, tools=openai.NOT_GIVEN)
+        agent.asks(HISTORY, SUMMARISER)
         assert [(event["compaction_event"], event["settled"]) for event in ledger.compactions()] == [("c-7", False)]
         told.done(f"Goal: billing. {RULE}.")
     agent.asks([summary(f"Goal: billing. {RULE}."), user("go on")])
@@ -154,7 +154,7 @@ def test_a_summarising_call_that_names_no_session(provider: Provider, ledger: Le
     """It belongs to the agent whose call came before it in the same context."""
     agent = Agent(provider)
     agent.asks(HISTORY)
-    agent.asks(HISTORY, SUMMARISER, prompt_cache_key=openai.NOT_GIVEN)
+    agent.asks(HISTORY, SUMMARISER, named=False)
     agent.asks([summary("Goal: billing."), user("go on")])
     assert [event["attempts"] for event in settled(ledger)] == [1]
 
