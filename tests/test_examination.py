@@ -84,6 +84,22 @@ def test_what_the_next_request_appends_is_all_that_is_read() -> None:
     assert look.begin(more) == Examination(None, HELD, TURNS)
 
 
+def test_what_the_provider_keeps_cannot_be_looked_through() -> None:
+    """A rule said in a history that the provider keeps, or that it has sealed in a summary, is not lost; nor is a rules
+    file missing. What is sent again is held."""
+    sealed = {"type": "compaction", "encrypted_content": "gAAAA"}
+    told = [
+        examiner(rules=(RULES,)).begin(subject("1", [user("go on")], whole=False, constraints=DECLARED)),
+        examiner(rules=(RULES,)).begin(subject("1", [sealed, user("go on")], constraints=DECLARED)),
+        examiner().begin(subject("1", [user(RULE)], whole=False, constraints=DECLARED)),
+    ]
+    unseen = Check(
+        "not_verifiable", Findings((), ("declared=1",), ("validator=wording@1", "reason=history_at_provider"))
+    )
+    missing = Check("unknown", Findings(evidence=("reason=history_at_provider",)))
+    assert [(one.policy, one.constraints) for one in told] == [(missing, unseen), (missing, unseen), (None, HELD)]
+
+
 class Calling:
     """A validator that looks at another request meanwhile, as one does that asks a model that the ledger sees."""
 

@@ -36,6 +36,10 @@ REMEDIES = {
     ("state_check", "broken_tool_pair"): "Send calls of tools and their results together, or cut neither of them off.",
     ("state_check", "reasoning_dropped"): "Send the reasoning back with the message that it came with.",
 }
+REASONS = {
+    "no_rules_files": "no rules file was found.",
+    "history_at_provider": "a part of the history is kept or sealed by the provider, and cannot be looked through.",
+}
 STALE_WRITE = "Compare the files with what the other writer made of them (git diff), and have them read again."
 LOW = "Nothing if it is a formatter; have the file read again before the next edit."
 MAX_DIGITS = 16
@@ -157,7 +161,7 @@ RULES: Mapping[str, Callable[[str], str]] = {
     "stale": _stale_rules,
     "missing": lambda value: f"{value} is on disk, and nothing of it was sent.",
     "copies": _copies,
-    "reason": lambda value: "no rules file was found." if value == "no_rules_files" else f"{value}.",
+    "reason": lambda value: REASONS.get(value, f"{value}."),
 }
 
 
@@ -175,14 +179,13 @@ CONSTRAINTS: Mapping[str, Callable[[str], str]] = {
     "uncertain": _match("may be there in other words"),
     "revived": lambda value: f"{value} was replaced by another one, and stands there without it.",
     "validator": lambda value: f"looked for by {value}.",
+    "reason": lambda value: REASONS.get(value, f"{value}."),
 }
 STATE: Mapping[str, Callable[[str], str]] = {
     "result_without_call": lambda value: f"the result of call {value} is there, and the call is not.",
     "call_without_result": lambda value: f"call {value} has no result.",
     "message": lambda value: f"from message {value} on, reasoning that was sent before is not.",
-    "reason": lambda value: (
-        "part of the history is kept by the provider." if value == "history_at_provider" else f"{value}."
-    ),
+    "reason": lambda value: REASONS.get(value, f"{value}."),
 }
 
 

@@ -18,7 +18,7 @@ from otel_context_ledger.correctness import policy, reads, state
 from otel_context_ledger.correctness.freshness import Judged, Shelved, judge
 from otel_context_ledger.correctness.history import Step, step, system_texts
 from otel_context_ledger.correctness.policy import RulesFile
-from otel_context_ledger.model import Check
+from otel_context_ledger.model import UNKNOWN, Check, Findings
 from otel_context_ledger.records import changed, quick
 
 # A request with more new messages is examined later, on another thread: its span does not wait for its verdicts.
@@ -77,13 +77,15 @@ Value = TypeVar("Value")
 @dataclass(frozen=True, slots=True)
 class Memory:
     """What is kept of an examined request for the next one. `spoken` are the user's texts by the place of their
-    message, `held` the first place at which each constraint stands word for word (-1 is the system part)."""
+    message, `held` the first place at which each constraint stands word for word (-1 is the system part). `sealed`: a
+    part of the history is a summary that only the provider can read."""
 
     length: int = 0
     state: state.State = field(default_factory=state.State)
     spoken: tuple[tuple[int, bytes, str], ...] = ()
     held: Mapping[str, int] = field(default_factory=dict)
     declared: tuple[c.Constraint, ...] = ()
+    sealed: bool = False
     log: reads.Log = field(default_factory=reads.Log)
     said: Mapping[str, reads.Known] = field(default_factory=dict)
     files: Mapping[str, reads.Known] = field(default_factory=dict)
@@ -94,7 +96,8 @@ class Memory:
 @dataclass(frozen=True, slots=True)
 class Examination:
     """The verdicts on one request, `None` for a pillar that was not asked; `repeated` counts the bytes of files that it
-    holds more than once; `subject` is still to be examined. `sent` and `rules` are what the policy was judged by."""
+    holds more than once; `subject` is still to be examined. `sent` and `rules` are what the policy was judged by;
+    `whole` says that nothing else reaches the model."""
 
     policy: Check | None = None
     constraints: Check | None = None
@@ -104,6 +107,7 @@ class Examination:
     repeated: int | None = None
     sent: Sequence[Text] = field(default=(), compare=False, repr=False)
     rules: tuple[RulesFile, ...] = field(default=(), compare=False, repr=False)
+    whole: bool = field(default=True, compare=False, repr=False)
 
 
 class Examiner:
@@ -155,7 +159,7 @@ class Examiner:
             if judged is not memory.judged:
                 self._keep(name, changed(memory, judged=judged))
             if world.rules is not begun.rules:
-                rules = self._on_policy(world, begun.sent) if world.rules else None
+                rules = self._on_policy(world, begun.sent, begun.whole) if world.rules else None
                 begun = changed(begun, policy=rules, rules=world.rules)
             if judged.check is begun.repository and judged.repeated == begun.repeated:
                 return begun
@@ -181,7 +185,8 @@ class Examiner:
         told = tuple(_spoken(new, subject.digests, known.length))
         spoken = (*known.spoken, *told)[-MAX_PLACES:]
         system = tuple(zip(subject.system_digests, system_texts(subject.system), strict=False))
-        memory = Memory(len(subject.messages), state.fold(known.state, new), spoken)
+        sealed = known.sealed or any(one.compaction and not one.texts for one in new)
+        memory = Memory(len(subject.messages), state.fold(known.state, new), spoken, sealed=sealed)
         declared = subject.constraints
         unread = told if known.declared == declared else (*known.spoken, *told)
         memory = changed(memory, held=_held(declared, known, system, unread), declared=declared)
@@ -189,10 +194,11 @@ class Examiner:
         self._keep(subject.name, memory)
         texts = (*system, *((key, text) for _, key, text in spoken))
         examined = Examination(
-            self._on_policy(world, texts) if world.rules else None,
+            self._on_policy(world, texts, subject.whole and not sealed) if world.rules else None,
             state=state.judge(memory.state, subject.whole, subject.replayed, subject.offset),
             sent=texts,
             rules=world.rules,
+            whole=subject.whole and not sealed,
         )
         return examined, memory
 
@@ -243,9 +249,10 @@ class Examiner:
 
         return judge(memory.files, world.files, memory.judged, writers)
 
-    def _on_policy(self, world: World, texts: Sequence[Text]) -> Check:
+    def _on_policy(self, world: World, texts: Sequence[Text], whole: bool) -> Check:
         sent = [(key, text) for key, text in texts if len(text) >= SHORTEST_RULES]
-        return policy.judge(self._policy.stand(world.rules, sent), world.now)
+        check = policy.judge(self._policy.stand(world.rules, sent), world.now)
+        return check if whole or check.verdict != "missing" else Check(UNKNOWN, Findings(evidence=(_ELSEWHERE,)))
 
     def _constrained(self, done: Examination, subject: Subject, memory: Memory) -> Examination:
         declared = subject.constraints
@@ -255,7 +262,10 @@ class Examiner:
         texts = [(key, c.Text(text)) for key, text in done.sent] if len(memory.held) < len(declared) else []
         found = {one.id: self._best(one, who, texts) for one in declared if one.id not in memory.held}
         told = c.Recall({one.id: found.get(one.id, _HELD) for one in declared}, who)
-        return changed(done, constraints=c.judge(declared, told))
+        check = c.judge(declared, told)
+        if not done.whole and check.verdict != "held":
+            check = Check("not_verifiable", Findings((), check.findings.counts[:1], (f"validator={who}", _ELSEWHERE)))
+        return changed(done, constraints=check)
 
     def _best(self, constraint: c.Constraint, who: str, texts: Sequence[tuple[bytes, c.Text]]) -> c.Match:
         return max((self._match(constraint, who, *text) for text in texts), key=c.rank, default=c.NOWHERE)
@@ -283,6 +293,8 @@ def _spoken(steps: Sequence[Step], digests: Sequence[bytes], start: int) -> Iter
 
 
 _HELD = c.Match("held", "exact", 1.0)
+# A part of what the model gets is kept by the provider, or sealed by it.
+_ELSEWHERE = "reason=history_at_provider"
 
 
 def _held(
