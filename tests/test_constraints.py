@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_context_ledger.correctness.constraints import Constraint, Match, Wording, judge, recall
+from otel_context_ledger.correctness.constraints import Constraint, Match, Wording, judge, recall, stands
 from otel_context_ledger.model import Check, Findings
 
 MIGRATIONS = Constraint("C1", "Do not modify files under migrations/")
@@ -26,6 +26,9 @@ MATCHES = {
     "a mere mention": (MIGRATIONS, "We looked at migrations/ first.", Match("uncertain", "mention", 0.3)),
     "CP01: not there": (MIGRATIONS, "Goal: split the billing module.", Match("lost", "none", 0.60)),
     "the opposite": (KEY, "never reuse the idempotency key", Match("negated", "exact", 0.8)),
+    "an item of a list": (KEY, "- Do not push\n- Reuse the idempotency key\n", Match("held", "exact", 1.0)),
+    "a line of its own": (KEY, "Do not push\nReuse the idempotency key", Match("held", "exact", 1.0)),
+    "a line that goes on": (KEY, "Whatever you do, never\nreuse the idempotency key", Match("negated", "exact", 0.8)),
     "two negations": (KEY, "Do not forget to reuse the idempotency key.", Match("held", "exact", 1.0)),
     "a negation of something else": (KEY, "Never guess. Reuse the idempotency key.", Match("held", "exact", 1.0)),
     "part of a longer word": (PROD, "never touch products", Match("uncertain", "wording", 0.83)),
@@ -42,6 +45,21 @@ MATCHES = {
 def test_how_a_constraint_stands_in_a_text(constraint: Constraint, text: str, want: Match) -> None:
     """A match is exact, in other words, or absent, and a difference of wording alone never makes it lost."""
     assert Wording().match(constraint, text) == want
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("- Do not push\n- Reuse the idempotency key", True),
+        ("never Reuse the idempotency key", False),
+        ("Reuse the idempotency keys", False),
+        ("reuse the idempotency key", False),
+        ("", False),
+    ],
+)
+def test_what_stands_as_it_is_written(text: str, want: bool) -> None:
+    """The quick look finds whole words that nothing turns round; whatever it does not find is looked for closely."""
+    assert stands(KEY, text) is want
 
 
 def test_recall_takes_the_best_place() -> None:

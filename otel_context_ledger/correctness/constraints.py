@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -38,6 +39,7 @@ MAX_LEAD = 60
 _WORD = re.compile(r"[\w./:-]*\w[/]?")
 _SAID = re.compile(r"[\w'./-]+")
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
+_BORDER = re.compile(r"(?<=[.!?;])\s+|\n+(?=\s*[^\sa-z])")
 _MARKUP = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "`": "", "*": "", "_": " ", "–": "-", "—": "-"})
 _WORDS = tomllib.loads(resources.files(__package__).joinpath("words.toml").read_text("utf-8"))
 _NEGATIONS, _LIGHT = frozenset(_WORDS["negations"]), frozenset(_WORDS["light"])
@@ -95,6 +97,17 @@ class Text(str):
         return [found for sentence in _SENTENCE.split(self[:MAX_TEXT]) if (found := normal(sentence))]
 
     @cached_property
+    def starts(self) -> list[int]:
+        """Where in its normal form something new may begin: after the end of a sentence, and at a line that does not go
+        on with the one before, such as an item of a list."""
+        found, at = [0], 0
+        for part in _BORDER.split(self[:MAX_TEXT]):
+            if told := normal(part):
+                found.append(at)
+                at += len(told) + 1
+        return found
+
+    @cached_property
     def sorted_sentences(self) -> list[str]:
         """What is compared in any order of words: each sentence affirmed, its words sorted."""
         return [_in_order(sentence) for sentence in self.sentences]
@@ -118,14 +131,19 @@ class Wording:
         told = text if isinstance(text, Text) else Text(text)
         wanted, found = normal(constraint.text), told.normal
         if wanted and (places := list(_places(wanted, found))):
-            negated = all(negative(_lead(found, at)) for at in places)
+            negated = all(negative(_lead(found, at)) and negative(_lead(found, at, told.starts)) for at in places)
             return Match("negated", "exact", SAID_AGAINST) if negated else Match("held", "exact", 1.0)
         return _reworded(wanted, _terms(constraint, wanted), told)
 
 
 def stands(constraint: Constraint, text: str) -> bool:
-    """Whether a constraint stands in a text as it is written, at the cost of looking for it."""
-    return bool(constraint.text) and constraint.text in text
+    """Whether a constraint stands in a text as it is written and nothing before it may turn it round, at the cost of
+    looking for it."""
+    at = text.find(constraint.text) if constraint.text else -1
+    end = at + len(constraint.text)
+    if at < 0 or text[at - 1 : at].isalnum() or text[end : end + 1].isalnum():
+        return False
+    return not negative(normal(text[max(0, at - MAX_LEAD) : at].rpartition("\n")[2]))
 
 
 def normal(text: str) -> str:
@@ -149,9 +167,10 @@ def _places(wanted: str, found: str) -> Iterator[int]:
         at = found.find(wanted, at + 1)
 
 
-def _lead(found: str, at: int) -> str:
+def _lead(found: str, at: int, starts: Sequence[int] = (0,)) -> str:
     """What stands before a place in the same sentence."""
-    return re.split(r"[.!?;:]\s", found[max(0, at - MAX_LEAD) : at])[-1]
+    begun = starts[bisect_right(starts, at) - 1]
+    return re.split(r"[.!?;:]\s", found[max(begun, at - MAX_LEAD) : at])[-1]
 
 
 def _reworded(wanted: str, terms: frozenset[str], told: Text) -> Match:
