@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypedDict
 from otel_context_ledger import tasks
 from otel_context_ledger.correctness import declarations
 from otel_context_ledger.correctness.compaction.happenings import Declared
+from otel_context_ledger.correctness.compaction.manifest import Item
 from otel_context_ledger.correctness.constraints import VERDICTS, Constraint, Match, Validator, Wording
 from otel_context_ledger.mailbox import Letter, mailbox
 from otel_context_ledger.names import named
@@ -52,15 +53,17 @@ def constraint(id: object, text: object = None, **said: Unpack[Said]) -> None:
     strange = next((name for name in said if name not in Said.__annotations__), None)
     if strange is not None:
         raise TypeError(f"constraint() got an unexpected keyword argument {strange!r}")
-    item = declarations.item(id, text, said)
-    if item is None or not (item.constraint.text or item.status or item.evidence):
-        if "text" not in _warned:
-            _warned.add("text")
-            _log.warning("context ledger: constraint: it has no id, or neither text nor status; it is not kept")
-        return
     with contextlib.suppress(Exception):  # an error of ours is none of the program's
+        _declare(declarations.item(id, text, said))
+
+
+def _declare(item: Item | None) -> None:
+    if item is not None and (item.constraint.text or item.status or item.evidence):
         here = tasks.current()
         mailbox.put(Letter(here.session, here.task, Declared(time.time(), item)))
+    elif "text" not in _warned:
+        _warned.add("text")
+        _log.warning("context ledger: constraint: it has no id, or neither text nor status; it is not kept")
 
 
 class Chosen:

@@ -30,6 +30,7 @@ from otel_context_ledger import __version__, config, line, spelling, store, surf
 from otel_context_ledger import model as m
 from otel_context_ledger.backlog import Backlog, greenlets
 from otel_context_ledger.canonical import digest, key_of, scheme, written
+from otel_context_ledger.checking import STAGE, Note, Pillars
 from otel_context_ledger.correctness import declarations, reads, repository
 from otel_context_ledger.correctness.compaction.course import Rules
 from otel_context_ledger.correctness.compaction.manifest import NOTHING
@@ -41,7 +42,7 @@ from otel_context_ledger.correctness.tools import check, contracts, live
 from otel_context_ledger.courses import Courses, configured
 from otel_context_ledger.declaring import chosen
 from otel_context_ledger.invocation import Call, Desk, Invocation, Settle
-from otel_context_ledger.ledger import Draft, Ledger, Limits, Pillars
+from otel_context_ledger.ledger import Draft, Ledger, Limits
 from otel_context_ledger.mailbox import latest, mailbox
 from otel_context_ledger.names import named
 from otel_context_ledger.surfaces import facts
@@ -446,7 +447,7 @@ def assemble(settings: config.Config) -> tuple[Desk, store.Store | None, Callabl
     file = _file(settings, ledger)
     given = (settings.session_id, settings.task_id, settings.attempt_id, settings.parent_session_id)
     tasks.inherit(tasks.Names(*(named(name) or None for name in given)))
-    around = partial(_surroundings, settings, watcher, shelf)
+    around = partial(_surroundings, settings, ledger.checking.heard, watcher, shelf)
     keep = partial(_keep, file, ledger) if file else None
     find = surfaces.Directory(lore, _named(settings, lore)).find
     backlog = Backlog("context-ledger-signals", MAX_WAITING)
@@ -668,15 +669,11 @@ def _put(file: store.Store, text: Callable[[], bytes]) -> None:
         raise OverflowError("the ledger file does not keep up; a line was lost")
 
 
-def _surroundings(settings: config.Config, watcher: repository.Watcher | None, shelf: Shelf | None) -> m.Surroundings:
+def _surroundings(
+    settings: config.Config, note: Note, watcher: repository.Watcher | None, shelf: Shelf | None
+) -> m.Surroundings:
     now, names = time.time(), tasks.current()
-    snapshot = None
-    if watcher is not None:
-        snapshot = watcher.latest()
-        if not greenlets():
-            watcher.poke()
-    if shelf is not None and not greenlets():
-        shelf.poke()
+    snapshot = _snapshot(note, watcher, shelf)
     return m.Surroundings(
         entry_id=f"{_ids.getrandbits(64):016x}",
         now=now,
@@ -686,8 +683,26 @@ def _surroundings(settings: config.Config, watcher: repository.Watcher | None, s
         attempt=names.attempt,
         agent=settings.agent,
         parent=names.parent,
-        repo_snapshot=snapshot.identity if snapshot else "off",
+        repo_snapshot=snapshot.identity if snapshot else ("off" if watcher is None else None),
         repo_age=max(0.0, now - snapshot.taken) if snapshot and snapshot.taken else None,
         repo_head=snapshot.head if snapshot else None,
         latest=latest.get(),
     )
+
+
+def _snapshot(note: Note, watcher: repository.Watcher | None, shelf: Shelf | None) -> repository.Snapshot | None:
+    """The repository as it was seen last, to be looked at again soon."""
+    try:
+        return _looked_at(watcher, shelf)
+    except Exception as error:  # noqa: BLE001 - a call has its entry without it
+        note(STAGE, error)
+        return None
+
+
+def _looked_at(watcher: repository.Watcher | None, shelf: Shelf | None) -> repository.Snapshot | None:
+    snapshot = watcher.latest() if watcher is not None else None
+    if not greenlets():
+        for looker in (watcher, shelf):
+            if looker is not None:
+                looker.poke()
+    return snapshot

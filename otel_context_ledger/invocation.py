@@ -99,6 +99,7 @@ class Desk:
         keep: Keep | None = None,
     ) -> None:
         self.ledger, self.telemetry, self.find, self.backlog, self.keep = ledger, telemetry, find, backlog, keep
+        ledger.checking.note = self.note
         self.keep_compaction: Callable[[m.Compacted], None] | None = None
         self.surroundings, self.ticks = surroundings, ticks
         self.errors: dict[str, int] = {}
@@ -191,7 +192,7 @@ class Desk:
 
     def tell(self) -> None:
         """Says what came to be known of compactions, in the file and to OpenTelemetry."""
-        for told in self.ledger.courses.told():
+        for told in self.ledger.checking.told():
             if self.keep_compaction is not None:
                 with self.guard("store"):
                     self.keep_compaction(told)
@@ -223,7 +224,7 @@ class Desk:
         self.abandon()
         with self.guard("finish"):
             self.catch_up()
-            self.ledger.courses.close(now)
+            self.ledger.checking.courses.close(now)
         self.tell()
 
     def disown(self) -> None:
@@ -232,7 +233,7 @@ class Desk:
             invocation.disown()
         self._open.clear()
         self._closings.clear()
-        self.ledger.courses.disown()
+        self.ledger.checking.courses.disown()
         self.telemetry.stand_down()
 
     def _still_open(self) -> list[Invocation]:

@@ -1,6 +1,7 @@
 """The pipeline: a request becomes a `Draft`, the draft and its response become an `Entry`.
 
-The two wings meet here and nowhere else. Pure but for its state, which one lock guards; clocks and ids are arguments.
+The two wings meet here, all of the correctness wing behind `checking`. Pure but for its state, which one lock guards;
+clocks and ids are arguments.
 """
 
 from __future__ import annotations
@@ -15,12 +16,9 @@ from otel_context_ledger import model as m
 from otel_context_ledger import spelling
 from otel_context_ledger.canonical import digest, scheme
 from otel_context_ledger.canonical import written as exported
-from otel_context_ledger.correctness.advice import NEW, Advisor, Facts, Past
-from otel_context_ledger.correctness.examination import Examination, Examiner, Subject
-from otel_context_ledger.correctness.tools.check import Look, Sent, Tools
-from otel_context_ledger.correctness.tools.registry import Registry
+from otel_context_ledger.checking import UNSEEN, Calls, Checked, Checking, Opening, Over, Pillars, Sight, sent_tools
+from otel_context_ledger.correctness.advice import Facts
 from otel_context_ledger.cost import Card, Prices, price
-from otel_context_ledger.courses import Courses, Scene
 from otel_context_ledger.names import named
 from otel_context_ledger.records import changed, quick
 from otel_context_ledger.reuse import attribution, locator
@@ -28,7 +26,7 @@ from otel_context_ledger.reuse.attribution import Case, Judgement, Rules
 from otel_context_ledger.reuse.identity import Identity, Policies, identify
 from otel_context_ledger.reuse.lineage import MAX_ANCHORS, Anchor, Arrival, Head, Lineage, Link
 from otel_context_ledger.reuse.observed import Observations
-from otel_context_ledger.reuse.segments import Outline, inner_tools, texts
+from otel_context_ledger.reuse.segments import Outline, texts
 from otel_context_ledger.reuse.segments import named as titled
 from otel_context_ledger.reuse.traces import Found, Traces
 from otel_context_ledger.surfaces import MESSAGES, Surface, called
@@ -45,8 +43,6 @@ _HASHES = (
     ("tool_wire_hash", "tools_wire"),
 )  # fmt: skip
 COMPACTED = "history_compacted"
-# Ends after which nothing is known of the answer.
-_UNHEARD = ("cancelled", "abandoned")
 # How an answer says that it is whole, in the words of the dialects.
 _TURN_ENDS = (("stop",), ("end_turn",), ("completed",))
 
@@ -65,7 +61,7 @@ class Limits:
 class Draft:
     """A ledger line before the answer. `head` is what the lineage remembers of it while the call is in flight; `asked`
     says who asked the provider for its own verdict (the program, or the ledger for its user), `against` which response
-    it was to compare the request with. `seen` is what the call shows of its session's compactions."""
+    it was to compare the request with."""
 
     surface: Surface
     endpoint: str
@@ -81,10 +77,7 @@ class Draft:
     head: Head | None
     asked: str | None = None
     against: str | None = None
-    tools: Look | None = None
-    examination: Examination | None = None
-    past: Past = NEW
-    seen: Sight | None = None
+    checked: Checked = UNSEEN
 
     @property
     def previous_response(self) -> str | None:
@@ -93,28 +86,6 @@ class Draft:
         here = self.identity.parts["provider_surface"], self.endpoint, self.surface.api
         there = (head.identity.parts["provider_surface"], head.endpoint, head.api) if head else None
         return head.response_id if head and there == here else None
-
-
-@quick
-@dataclass(frozen=True, slots=True)
-class Sight:
-    """A call as a witness of compactions: whose course it goes on, what is carried over from the last one (digest of
-    its summary, id, whether it is trusted), whether this is the first call after one, how many todos are open."""
-
-    witness: Witness
-    session: str
-    carried: tuple[str | None, str | None, bool | None] = (None, None, None)
-    compacted: bool = False
-    todos: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Pillars:
-    """What looks into requests for a ledger; each is made anew where it is not given."""
-
-    tools: Tools | None = None
-    examiner: Examiner | None = None
-    courses: Courses | None = None
 
 
 class Ledger:
@@ -129,11 +100,8 @@ class Ledger:
         digest_key: bytes | None = None,
         pillars: Pillars | None = None,
     ) -> None:
-        bounds, pillars = limits or Limits(), pillars or Pillars()
-        self._advisor = Advisor(bounds.advice, bounds.sessions)
-        self._tools = pillars.tools or Tools(Registry(), sessions=bounds.sessions)
-        self._examiner = pillars.examiner or Examiner()
-        self.courses = pillars.courses or Courses(most=bounds.sessions)
+        bounds = limits or Limits()
+        self.checking = Checking(pillars, bounds.advice, bounds.sessions)
         self._lore, self._version, self._prices = lore, version, Prices(prices)
         self._lineage = Lineage(bounds.sessions, bounds.bytes, lore.forms.summary_openings)
         self._policies, self._observed, self._traces = Policies(), Observations(), Traces()
@@ -152,17 +120,14 @@ class Ledger:
     def renew_lock(self) -> None:
         """A free lock for a forked child, whose parent may have held the old one."""
         self._lock = Lock()
-        self._tools.renew_lock()
-        self._examiner.renew_lock()
-        self._advisor.renew_lock()
-        self.courses.renew_lock()
+        self.checking.renew_lock()
 
     def restore(self, lines: Iterable[Mapping[str, object]]) -> None:
         """Lets the calls of earlier processes be continued, from their ledger lines, oldest first. Lines whose digests
         were made in another way tell nothing."""
         known = list(lines)
         self._traces = Traces(known, self._scheme)
-        self.courses.restore(known, self._scheme)
+        self.checking.courses.restore(known, self._scheme)
 
     def open(self, surface: Surface, endpoint: str, request: m.Request, around: m.Surroundings) -> Draft:
         """The draft of a call that is about to be made."""
@@ -182,7 +147,8 @@ class Ledger:
                 link = changed(link, session=found.trace.session)
             kind = self._kind(request, identity, link)
             if kind == "agent":
-                identity = identity.carrying(self._summary(self.courses.course(link.session).carried[0]))
+                last = link.head.identity.parts["summary"] if link.head else None
+                identity = identity.carrying(self.checking.summary(link.session, last, self._summary))
             lean = changed(request, tools=(), system=(), messages=())
             head = Head(
                 around.entry_id, link.session, endpoint, surface.api, outline, identity, lean, around.now,
@@ -193,45 +159,24 @@ class Ledger:
         witness = Witness(
             around, link, outline, request, self._lore.forms.summary_openings, surface.facts.window(request.model)
         )
-        seen = self._seen(witness, surface, kind)
+        checked = self.checking.begin(Opening(witness, surface, identity, kind))
         if kind == "agent":
-            head = self._on_summary(head, seen.carried[0])
+            head = self._on_summary(head, checked.seen)
             identity = head.identity
         reusable = attribution.estimate(link, outline, rules.block) if _same_cache(link, identity) else 0
         if found is not None:
             reusable = found.trace.tokens if found.whole else None
-        sent = _sent(outline, identity)
-        look = self._tools.look(sent, link.session, around.now) if sent else None
         return Draft(
             surface, endpoint, lean, outline, identity, link, found, kind, around, rules, reusable,
             head if kind == "agent" else None, "program" if request.diagnostics_asked else None,
-            request.diagnostics_against, look,
-            self._examined(_subject(surface, around, lean, outline, link)) if kind == "agent" else None,
-            self._advisor.past(link.session), seen,
+            request.diagnostics_against, checked,
         )  # fmt: skip
 
-    def _examined(self, subject: Subject) -> Examination:
-        rules = self.courses.asked(subject.session).rules
-        return self._examiner.begin(changed(subject, constraints=rules) if rules else subject)
-
-    def _seen(self, witness: Witness, surface: Surface, kind: str) -> Sight:
-        """What a call shows of compactions before it is made. A summarising call that no session is named for belongs
-        to the agent that made the call before it here."""
-        around, link, request = witness.around, witness.link, witness.request
-        latest = around.latest if kind == "compaction" and link.source == "lineage" else None
-        session = latest or link.session
-        scene = Scene(around.task, surface.provider, surface.name, request.model, around.agent)
-        course = self.courses.arrive(session, scene)
-        if kind == "agent":
-            self.courses.fold(session, witness.opened(course.waiting))
-            course = self.courses.course(session)
-        compacted = kind == "agent" and any(p.seen and p.event.whole for p in course.pending)
-        lean = changed(witness, request=changed(request, tools=(), system=(), messages=()))
-        return Sight(lean, session, course.carried, compacted, self.courses.asked(session).todos)
-
-    def _on_summary(self, head: Head, summary: str | None) -> Head:
+    def _on_summary(self, head: Head, seen: Sight | None) -> Head:
         """The head in flight with the summary that its call builds on, if that came to be known only now."""
-        identity = head.identity.carrying(self._summary(summary))
+        if seen is None:
+            return head
+        identity = head.identity.carrying(self._summary(seen.carried[0]))
         if identity is head.identity:
             return head
         settled = changed(head, identity=identity)
@@ -266,89 +211,61 @@ class Ledger:
         """As `close`, in two steps: this one lets the calls to come know the call, what it gives makes the entry."""
         link = self._current(draft.link)
         draft = draft if link is draft.link else changed(draft, link=link)
-        if draft.examination is not None:
-            self._examiner.answered(draft.around.entry_id, now)
-            draft = changed(draft, examination=self._renewed(draft, draft.examination))
+        checked = self.checking.answered(draft.checked, draft.around.entry_id, link.session, now)
         judgement, case = self._judge(draft, response, ending, now)
         with self._lock:
             evidence = self._settle(draft, response, ending, case, judgement, now)
-        odd = self._shown(draft, response, ending, now) if draft.kind == "agent" else ()
-        self._noted(draft, response, ending, judgement, now)
+        checked, odd = self.checking.ended(checked, draft.kind, self._over(draft, response, ending, now))
+        draft = self._noted(changed(draft, checked=checked), response, ending, judgement)
 
         def entry() -> m.Entry:
-            card = self._prices.card(draft.surface.facts.price, response.model or draft.request.model, now)
+            card = self._card(draft, response, now)
             verdict = _Verdict(case, judgement, evidence, card, odd)
             return self._entry(draft, response, ending, timing, verdict, flaw)
 
         return entry
 
-    def _noted(self, draft: Draft, response: m.Response, ending: m.Ending, judgement: Judgement, now: float) -> None:
-        """What the calls to come are to know beside the lineage: a summary that was made, and how the session went."""
-        if draft.kind == "compaction":
-            self._summarised(draft, response, ending, now)
-        elif draft.kind == "agent" and ending.how != "failed":
-            compacted = _is_compacted(draft) or any(cause.name == COMPACTED for cause in judgement.causes)
-            facts = Facts(input=response.usage.input, head=draft.around.repo_head, compacted=compacted)
-            self._advisor.keep(draft.link.session, self._advisor.after(draft.past, facts))
+    def _over(self, draft: Draft, response: m.Response, ending: m.Ending, now: float) -> Over:
+        def dollars() -> float | None:
+            cost = price(response.usage, self._card(draft, response, now), None, draft.surface.facts.unit)
+            return cost.amount if cost.unit == "usd" else None
 
-    def _shown(self, draft: Draft, response: m.Response, ending: m.Ending, now: float) -> tuple[str, ...]:
-        """Lets a call of the agent that ended show what a compaction before it did; gives what was odd about that."""
-        seen = draft.seen
-        if seen is None or ending.how in _UNHEARD:
-            return ()
-        failed = ending.how == "failed"
-        happening = (
-            seen.witness.failed(now, ending.said, ending.error_type)
-            if failed
-            else seen.witness.called(response, now, self._export(draft.identity.context), _turn_ended(response))
-        )
-        told = self.courses.fold(seen.session, happening)
-        return tuple(
-            f"{odd.name}:{word}" for event in told if event.settled for odd in event.symptoms for word in odd.evidence
-        )
+        return Over(response, ending, now, self._export(draft.identity.context), _turn_ended(response), dollars)
 
-    def _summarised(self, draft: Draft, response: m.Response, ending: m.Ending, now: float) -> None:
-        seen = draft.seen
-        if seen is None or ending.how in _UNHEARD:
-            return
-        card = self._prices.card(draft.surface.facts.price, response.model or draft.request.model, now)
-        cost = _money(price(response.usage, card, None, draft.surface.facts.unit)).cost
-        dollars = cost.amount if cost is not None and cost.unit == "usd" else None
-        happening = (
-            seen.witness.refused(now, ending.said, ending.error_type)
-            if ending.how == "failed"
-            else seen.witness.summarised(response, now, dollars)
-        )
-        self.courses.fold(seen.session, happening)
+    def _card(self, draft: Draft, response: m.Response, now: float) -> Card | None:
+        return self._prices.card(draft.surface.facts.price, response.model or draft.request.model, now)
+
+    def _noted(self, draft: Draft, response: m.Response, ending: m.Ending, judgement: Judgement) -> Draft:
+        """Lets the session's calls to come know how it went."""
+        if draft.kind != "agent" or ending.how == "failed":
+            return draft
+        compacted = _is_compacted(draft) or any(cause.name == COMPACTED for cause in judgement.causes)
+        facts = Facts(input=response.usage.input, head=draft.around.repo_head, compacted=compacted)
+        return changed(draft, checked=self.checking.keep(draft.checked, draft.link.session, facts))
 
     def settled(self, entry: m.Entry, draft: Draft, returned: Sequence[m.Called]) -> m.Entry:
-        """The entry with what takes too long to be looked at while the program waits: whether the calls of tools that
-        the request's history holds anew, and those that were returned, are right. To be asked once."""
-        look, head, begun = draft.tools, draft.link.head, draft.examination
-        done = self._renewed(draft, self._examiner.finish(begun)) if begun else None
-        if done is not None and done is not begun:
-            entry = changed(entry, request=changed(entry.request, repeated_read_bytes=done.repeated))
-        if look is None:
-            return entry if done is begun else self._rechecked(entry, draft, _looked(None, done))
+        """The entry with the checks that nobody waits for. To be asked once."""
+        head = draft.link.head
         new = draft.outline.messages[draft.link.shared :][-MAX_JUDGED:]
         made = (one for message in new for one in called.calls(message))
-        check = self._tools.judged(look, _sent(head.outline, head.identity) if head else None, made, returned)
-        same = check is look.check and done is begun
-        return entry if same else self._rechecked(entry, draft, _looked(check, done))
+        calls = Calls(sent_tools(head.outline, head.identity) if head else None, made, returned)
+        done = self.checking.settled(draft.checked, draft.around.entry_id, draft.link.session, calls)
+        if done is draft.checked:
+            return entry
+        groups = _Groups(entry.model, entry.context, entry.cache, entry.odd)
+        done, checks = self._checks(changed(draft, checked=done), groups)
+        own = changed(entry.self, ledger_error=entry.self.ledger_error or done.flaw)
+        request = changed(entry.request, repeated_read_bytes=_repeated(done))
+        return changed(entry, self=own, request=request, checks=checks)
 
-    def _rechecked(self, entry: m.Entry, draft: Draft, looked: Mapping[str, m.Check]) -> m.Entry:
-        advised = self._advised(draft, looked, _Groups(entry.model, entry.context, entry.cache, entry.odd))
-        return changed(entry, checks=_checks(looked, advised))
-
-    def _advised(self, draft: Draft, looked: Mapping[str, m.Check], groups: _Groups) -> tuple[str, ...]:
-        """What to do next with an agent's context; a side call has none of its own."""
+    def _checks(self, draft: Draft, groups: _Groups) -> tuple[Checked, m.ChecksGroup]:
+        """The verdicts of all pillars that looked, and what to do next with an agent's context; a side call has none of
+        its own."""
+        looked = draft.checked.verdicts()
         if draft.kind != "agent":
-            return ()
-        facts = _facts(draft, looked, groups)
-        return self._advisor.advise(facts, self._advisor.after(draft.past, facts))
-
-    def _renewed(self, draft: Draft, begun: Examination) -> Examination:
-        return self._examiner.renewed(begun, draft.around.entry_id, draft.link.session)
+            return draft.checked, _written(looked, ())
+        checked, advised = self.checking.advise(draft.checked, _facts(draft, looked, groups))
+        return checked, _written(looked, advised)
 
     def _resumed(self, names: Sequence[tuple[str, str]], outline: Outline) -> Found | None:
         if not len(self._traces):
@@ -479,17 +396,16 @@ class Ledger:
             _model(draft, response, verdict.card), self._context(draft), _cache(draft, response, ending, verdict),
             verdict.odd,
         )  # fmt: skip
-        looked = _looked(draft.tools.check if draft.tools else None, draft.examination)
-        advised = self._advised(draft, looked, groups)
+        checked, checks = self._checks(draft, groups)
         return m.Entry(
-            self=self._own(draft, response, ending, flaw),
+            self=self._own(draft, response, ending, flaw or checked.flaw),
             task=names,
             model=groups.model,
             context=groups.context,
             cache=groups.cache,
             request=_request(draft, response, ending, timing),
             money=_money(money),
-            checks=_checks(looked, advised),
+            checks=checks,
             sampling=draft.request.sampling,
             usage=response.usage,
             cost_components=money.components,
@@ -516,10 +432,11 @@ class Ledger:
         head, around, outline = draft.link.head, draft.around, draft.outline
         hashes = self._hashes(draft)
         trace = draft.found.trace.entry_id if draft.found else None
-        summary, event, trusted = draft.seen.carried if draft.seen and draft.kind == "agent" else (None, None, None)
+        seen = draft.checked.seen
+        summary, event, trusted = seen.carried if seen and draft.kind == "agent" else (None, None, None)
         return m.ContextGroup(
             **hashes,
-            tool_contract_hash=self._digest(draft.tools.contract) if draft.tools else None,
+            tool_contract_hash=self._digest(draft.checked.contract),
             repo_snapshot=self._repository(around.repo_snapshot),
             repo_age=around.repo_age,
             history_range=f"{outline.offset}-{outline.offset + len(outline.messages)}",
@@ -609,45 +526,10 @@ def _parent(draft: Draft) -> str | None:
     return parent if parent != draft.link.session else None
 
 
-def _sent(outline: Outline, identity: Identity) -> Sent | None:
-    """The tools of a request, those in messages included."""
-    wire, schema = identity.parts["tools_wire"], identity.parts["tools"]
-    if not isinstance(wire, bytes) or not isinstance(schema, bytes):
-        return None
-    return Sent(wire, schema, partial(_tool_names, outline), partial(_tool_values, outline))
-
-
-def _tool_names(outline: Outline) -> tuple[str, ...]:
-    return (*(tool.name for tool in outline.of("tool")), *map(titled, inner_tools(outline)))
-
-
-def _tool_values(outline: Outline) -> list[object]:
-    return [*(tool.value for tool in outline.of("tool")), *inner_tools(outline)]
-
-
-def _subject(surface: Surface, around: m.Surroundings, request: m.Request, outline: Outline, link: Link) -> Subject:
-    system, head = outline.of("system"), link.head
-    whole = request.previous_response is None and request.conversation is None
-    return Subject(
-        around.entry_id, [block.value for block in system], [block.digest for block in system], outline.messages,
-        outline.digests, head.entry_id if head else None, link.shared, whole, surface.facts.reasoning_replayed,
-        outline.offset, link.session, around.session,
-    )  # fmt: skip
-
-
 _UNCHECKED = m.ChecksGroup()
 
 
-def _looked(tools: m.Check | None, examined: Examination | None) -> Mapping[str, m.Check]:
-    """The checks of all pillars that looked."""
-    found = {"tools": tools}
-    if examined is not None:
-        found |= {"policy": examined.policy, "constraints": examined.constraints, "state": examined.state}
-        found["repository"] = examined.repository
-    return {pillar: check for pillar, check in found.items() if check is not None}
-
-
-def _checks(looked: Mapping[str, m.Check], advised: tuple[str, ...]) -> m.ChecksGroup:
+def _written(looked: Mapping[str, m.Check], advised: tuple[str, ...]) -> m.ChecksGroup:
     """The verdicts of all pillars that looked, each with its findings; what they advise themselves, and what follows
     from all of them."""
     if not looked and not advised:
@@ -670,7 +552,7 @@ class _Groups:
 def _facts(draft: Draft, looked: Mapping[str, m.Check], groups: _Groups) -> Facts:
     """What advice goes by. What differs from another session's call is no change of this one's."""
     model, context, cache = groups.model, groups.context, groups.cache
-    head, seen = draft.link.head, draft.seen
+    head, seen = draft.link.head, draft.checked.seen
     own = head is not None and head.session == draft.link.session
     parts = (context.identity_changed or ()) if own else ()
     if cache.miss_cause == "policy_changed" and "expected" in cache.miss_detail:
@@ -685,7 +567,7 @@ def _facts(draft: Draft, looked: Mapping[str, m.Check], groups: _Groups) -> Fact
 
 
 def _is_compacted(draft: Draft) -> bool:
-    return draft.seen is not None and draft.seen.compacted
+    return draft.checked.seen is not None and draft.checked.seen.compacted
 
 
 def _compacted(cache: m.CacheGroup) -> bool:
@@ -839,6 +721,10 @@ def _cache(draft: Draft, response: m.Response, ending: m.Ending, verdict: _Verdi
     )
 
 
+def _repeated(checked: Checked) -> int | None:
+    return checked.examination.repeated if checked.examination else None
+
+
 def _silence(draft: Draft, response: m.Response) -> str:
     """What it means that the answer holds no verdict: nobody asked, or asked without an earlier response; the answer
     did not get so far; or, in Anthropic's dialect alone, that the requests do not part (a null object says so)."""
@@ -864,7 +750,7 @@ def _request(draft: Draft, response: m.Response, ending: m.Ending, timing: m.Tim
         finish_reasons=spelling.words(response.finish_reasons),
         response_id=spelling.optional(response.response_id),
         tool_calls=response.tool_calls if ending.how == "complete" else None,
-        repeated_read_bytes=draft.examination.repeated if draft.examination else None,
+        repeated_read_bytes=_repeated(draft.checked),
         error_type=spelling.word(ending.error_type),
         call_end=ending.how,
         stream=draft.request.stream,

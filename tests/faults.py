@@ -27,7 +27,16 @@ class InjectedError(Exception):
 
 
 def reached(program: Callable[[], object]) -> list[types.CodeType]:
-    """The functions of this package that run, in any thread, while `program` does, in the order of their first call."""
+    """The functions of this package that run while `program` does."""
+    with watched() as found:
+        program()
+    return list(found)
+
+
+@contextmanager
+def watched() -> Iterator[dict[types.CodeType, None]]:
+    """The functions of this package that run inside, in this thread and any that starts, in the order of their first
+    call."""
     found: dict[types.CodeType, None] = {}
 
     def watch(frame: types.FrameType, event: str, _: object) -> None:
@@ -38,11 +47,10 @@ def reached(program: Callable[[], object]) -> list[types.CodeType]:
     threading.setprofile(watch)
     sys.setprofile(watch)
     try:
-        program()
+        yield found
     finally:
         sys.setprofile(None)
         threading.setprofile(None)  # type: ignore[arg-type]
-    return list(found)
 
 
 def named(code: types.CodeType) -> str:

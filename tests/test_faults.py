@@ -6,12 +6,14 @@ import asyncio
 import gc
 import logging
 import os
+import subprocess
 import sys
 import threading
 import types
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +21,15 @@ import anthropic
 import openai
 import pytest
 
+from otel_context_ledger import compaction, constraint, store, tool_registry
 from otel_context_ledger.backlog import Backlog
+from otel_context_ledger.correctness.tools import live
 from otel_context_ledger.instrumentation import ContextLedgerInstrumentor
+from otel_context_ledger.mailbox import mailbox
+from otel_context_ledger.model import PILLARS
 from otel_context_ledger.store import Store
 from tests import faults
-from tests.conftest import Signals
+from tests.conftest import Signals, flat
 from tests.provider import Provider
 from tests.ways import ASK, CHAT, DIALECTS, RULES, TOOLS
 
@@ -68,6 +74,25 @@ class Programs:
         for history in (first, [summary], [summary, {"role": "assistant", "content": "ok"}, ASK]):
             yield self.openai.chat.completions.create(model="m", messages=history).choices[0].message.content
 
+    def checked(self) -> Any:
+        """A conversation in which every check has something to look at: rules on disk, a declared rule, a live registry
+        of tools, a file that was read, a compaction that is told of and one that is seen."""
+        tool_registry({"tools": TOOLS}, server="files")
+        constraint("C1", "Never edit files under vendor/.")
+        history = [{"role": "system", "content": MARKED}, ASK, *_reading("call_1", "code.py")]
+        yield self._says(history)
+        yield self._says([*history, {"role": "assistant", "content": "ok"}, *_reading("call_2", "code.py"), ASK])
+        with compaction(trigger="auto") as c:
+            c.done("Goal: fix the parser.")
+        summary = {"role": "user", "content": "This session is being continued from a previous conversation. Goal: it."}
+        yield self._says([history[0], summary])
+        yield self._says([history[0], summary, {"role": "assistant", "content": "ok"}, ASK])
+        self.openai.chat.completions.create(model="err-400", messages=[*history, ASK])
+
+    def _says(self, history: list[Any]) -> Any:
+        answer = self.openai.chat.completions.create(model="m", messages=history, tools=TOOLS)
+        return answer.choices[0].message.content
+
     def streams(self) -> Any:
         """A stream read to its end, one closed early, one dropped by the provider."""
         for model in ("m", "closed", "err-drop"):
@@ -103,6 +128,17 @@ class Programs:
         async with self.async_anthropic.messages.stream(model="m", max_tokens=9, messages=[ASK]) as helper:
             seen.append(await helper.get_final_text())
         return seen
+
+
+MARKED = f"{RULES}\n# Rules\nNever edit files under vendor/. Run the tests before you say that you are done."
+
+
+def _reading(call: str, path: str) -> list[Any]:
+    asked = {"id": call, "type": "function", "function": {"name": "read", "arguments": f'{{"path": "{path}"}}'}}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [asked]},
+        {"role": "tool", "tool_call_id": call, "content": "x = 1\n"},
+    ]
 
 
 def outcome(program: Callable[[], Iterator[Any]]) -> list[Any]:
@@ -310,3 +346,136 @@ def test_an_interrupt_in_the_middle_of_us_reaches_the_program(trial: Callable[[s
     running = trial(WHOLE or "conversation")
     every = 1 if WHOLE else 4
     assert [what for code in chosen(running.reached(), 12)[::every] for what in running.interrupted(code)] == []
+
+
+# What says whether a context was reused, and what that cost: none of it is a check's to say.
+REUSE = (
+    "policy_hash", "policy_wire_hash", "tool_schema_hash", "tool_wire_hash", "history_range", "history_length",
+    "cache_identity", "cache_report", "input_tokens", "cached_tokens", "cache_write_tokens", "cache_miss_tokens",
+    "reusable_tokens", "avoidable_tokens", "cache_outcome", "miss_cause", "miss_detail", "miss_secondary",
+    "miss_evidence", "miss_confidence", "miss_significant", "miss_position", "output_tokens", "call_end",
+    "usage_source", "usage_flags", "error_type", "model_id", "model_served", "cost", "cost_without_cache",
+    "request_kind",
+)  # fmt: skip
+# What looks whether a context was right, and runs while a call is made and its entry written.
+CHECKS = ("correctness", "courses.py", "witness.py", "mailbox.py")
+FAILED = "checks_failed: "
+# What a program calls itself, and what guards itself there.
+CALLED = ("correctness/tools/live.py:tool_registry",)
+
+
+@dataclass
+class Examined:
+    """The program with every check at work, in a directory with rules and the file that it reads."""
+
+    program: Callable[[], Iterator[Any]]
+    file: Path
+    desk: Any = None
+
+    def entries(self, failing: Callable[[], Any] = nullcontext) -> list[dict[str, Any]]:
+        """What a new ledger says of the program's calls; what fails does so while it runs."""
+        instrumentor = ContextLedgerInstrumentor()
+        instrumentor.instrument()
+        self.desk = instrumentor._desk
+        try:
+            with failing():
+                outcome(self.program)
+                instrumentor.flush()
+            lines = store.read(self.file).entries if self.file.exists() else ()
+            return [flat(dict(one)) for one in lines if "kind" not in one]
+        finally:
+            instrumentor.uninstrument()
+            self.file.unlink(missing_ok=True)
+
+    def reached(self) -> list[types.CodeType]:
+        """The functions of the checks that run during the program."""
+        found: list[types.CodeType] = []
+        self.entries()  # the provider's cache is warm from now on
+        self.bare = [reuse(entry) for entry in self.entries(partial(watching, found))]
+        self.functions = faults.functions()
+        return [code for code in found if faults.named(code).startswith(CHECKS) and faults.named(code) not in CALLED]
+
+    def wrong(self, code: types.CodeType) -> list[str]:
+        """How what the ledger tells of reuse differs while this function fails, and what is not said of that."""
+        entries = self.entries(partial(faults.failing, code, self.functions))
+        pairs = zip(entries, self.bare, strict=False)
+        expected = [{name: bare[name] for name in reuse(entry)} for entry, bare in pairs]
+        found = ["another reuse is told"] if [reuse(entry) for entry in entries] != expected else []
+        found += [f"of {len(self.bare)} calls {len(entries)} are told"] if len(entries) != len(self.bare) else []
+        found += [f"{stage} failed, too" for stage in self.desk.errors if stage != "checks"]
+        found += [f"{pillar} failed and is {verdict}" for one in entries for pillar, verdict in claims(one)]
+        return [f"{faults.named(code)}: {what}" for what in found]
+
+
+@contextmanager
+def watching(found: list[types.CodeType]) -> Iterator[None]:
+    """Lists the functions that run inside."""
+    with faults.watched() as seen:
+        yield
+    found.extend(seen)
+
+
+def failed(entry: dict[str, Any]) -> list[str]:
+    """The checks that an entry says came to nothing."""
+    error = entry["ledger_error"] or ""
+    return error.removeprefix(FAILED).split(", ") if error.startswith(FAILED) else []
+
+
+def reuse(entry: dict[str, Any]) -> dict[str, Any]:
+    """The part of an entry that no check has a say in; which summary a call builds on is in its identity."""
+    unknown = ("cache_identity",) if "compactions" in failed(entry) else ()
+    return {name: entry[name] for name in REUSE if name not in unknown}
+
+
+def claims(entry: dict[str, Any]) -> list[tuple[str, Any]]:
+    """The verdicts of an entry that say something although their check failed."""
+    verdicts = [(name, entry[PILLARS[name]]) for name in failed(entry) if name in PILLARS]
+    return [(name, verdict) for name, verdict in verdicts if verdict != "unknown"]
+
+
+@pytest.fixture
+def examined(
+    programs: Programs, settings: Path, signals: Signals, noise: Noise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Examined]:
+    root = tmp_path / "work"
+    root.mkdir()
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    (root / "AGENTS.md").write_text(MARKED, "utf-8")
+    (root / "code.py").write_text("x = 1\n", "utf-8")
+    monkeypatch.setenv("CONTEXT_LEDGER_REPOSITORY", str(root))
+    yield Examined(programs.checked, settings)
+    mailbox.take()
+    live.LIVE.__init__()  # type: ignore[misc]
+
+
+def test_a_check_that_fails_costs_that_check_alone(examined: Examined) -> None:
+    """IN13: functions of the checks are made to raise, in turn. Every call keeps its entry, what that says of reuse is
+    what it says otherwise, the checks that came to nothing are unknown, and nothing else fails with them."""
+    codes = examined.reached()
+    assert [what for code in codes[:: 1 if WHOLE else 8] for what in examined.wrong(code)] == []
+    assert len(codes) > 200
+
+
+def test_a_check_that_fails_says_so(examined: Examined) -> None:
+    """The entry says what came to nothing and is unknown, and every failure is counted as one of the checks."""
+    codes = {faults.named(code): code for code in examined.reached()}
+    told = {}
+    for name in ("correctness/state.py:judge", "correctness/tools/check.py:Tools.look", "courses.py:Courses.arrive"):
+        first, *others = examined.entries(partial(faults.failing, codes[name], examined.functions))
+        told[name] = [first["ledger_error"], *(first[verdict] for verdict in PILLARS.values())]
+        assert examined.desk.errors == {"checks": examined.desk.errors["checks"]}
+        assert len(others) == 4
+    assert told == {
+        "correctness/state.py:judge": [
+            "checks_failed: policy, repository, constraints, state",
+            *("unknown", "unknown", "consistent", "unknown", "unknown"),
+        ],
+        "correctness/tools/check.py:Tools.look": [
+            "checks_failed: tools",
+            *("consistent", "fresh", "unknown", "held", "compatible"),
+        ],
+        "courses.py:Courses.arrive": [
+            "checks_failed: compactions, constraints",
+            *("consistent", "fresh", "consistent", "unknown", "compatible"),
+        ],
+    }

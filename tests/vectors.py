@@ -12,6 +12,7 @@ import orjson
 
 from otel_context_ledger import accounts, canonical, line, spelling, surfaces, thresholds
 from otel_context_ledger import model as m
+from otel_context_ledger.checking import Pillars
 from otel_context_ledger.cli import diagnose, show, tasks
 from otel_context_ledger.cli.calls import Book, Call
 from otel_context_ledger.cli.symptoms import SYMPTOMS
@@ -22,7 +23,7 @@ from otel_context_ledger.correctness.tools import contracts, definitions, schema
 from otel_context_ledger.correctness.tools.check import Tools
 from otel_context_ledger.correctness.tools.registry import Registry
 from otel_context_ledger.cost import Card, Prices, price
-from otel_context_ledger.ledger import Ledger, Pillars
+from otel_context_ledger.ledger import Ledger
 from otel_context_ledger.names import named
 from otel_context_ledger.outcomes import EVIDENCE, decide
 from otel_context_ledger.reuse import locator, volatility

@@ -23,6 +23,7 @@ REASONS = {
     "nothing_listed": "the registry says nothing of the tools that were sent",
     "too_many_tools": "too many tools were sent to compare them",
     "schema_too_large": "the schemas are too large to compare",
+    "ledger_error": "the ledger itself failed at it, see its log",
 }
 KINDS = {
     "tool_removed": "its server offers it no more", "tool_added": "its server offers it now, and it was not sent",

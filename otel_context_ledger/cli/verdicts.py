@@ -17,6 +17,7 @@ NOTHING_KNOWN = {
     "not_found": "they are not where the program works: what it read lies elsewhere (CONTEXT_LEDGER_REPOSITORY names a "
     "place).",
     "unreadable": "the files cannot be read, or are too large.",
+    "ledger_error": "the ledger itself failed at it, see its log.",
     "no_repository": "there is no git repository around the working directory.",
 }
 REMEDIES = {
@@ -38,6 +39,7 @@ REMEDIES = {
 }
 REASONS = {
     "no_rules_files": "no rules file was found.",
+    "ledger_error": "the ledger itself failed at it, see its log.",
     "history_at_provider": "a part of the history is kept or sealed by the provider, and cannot be looked through.",
 }
 STALE_WRITE = "Compare the files with what the other writer made of them (git diff), and have them read again."
