@@ -11,6 +11,7 @@ import logging
 import re
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypedDict
 
@@ -27,13 +28,14 @@ from otel_context_ledger.correctness.compaction.event import (
 )
 from otel_context_ledger.correctness.compaction.happenings import Begun, Ended, Happening
 from otel_context_ledger.mailbox import Letter, latest, mailbox
-from otel_context_ledger.names import named
+from otel_context_ledger.names import named, real
 from otel_context_ledger.spelling import word
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 MAX_SUMMARY = 1 << 20
+MAX_COUNT = 2**53
 _RANGE = re.compile(r"\d{1,9}-\d{1,9}")
 _log = logging.getLogger("otel_context_ledger")
 _warned: set[str] = set()
@@ -65,26 +67,24 @@ class Compacting:
         """It begins."""
         if not self._begun:
             self._begun, plan = True, self._plan
-            _tell(Begun(time.time(), self.id, plan.kind, plan.trigger, plan.tokens, plan.source_range, plan.limits))
+            told = self.id, plan.kind, plan.trigger, plan.tokens, plan.source_range, plan.limits
+            _tell(lambda: Begun(time.time(), *told))
         return self
 
     def done(self, summary: object = None, *, tokens_after: object = None) -> None:
         """The history was replaced, by `summary` if it is a text; `tokens_after` is what the client counts now. The
         text is read once, when the ledger looks for what was declared, and only its digest is kept."""
-        text = str.__str__(summary)[:MAX_SUMMARY] if isinstance(summary, str) else None
-        self._end(Ended(0.0, self.id, DONE, None, text, _count(tokens_after)))
+        text = str.__str__(summary)[:MAX_SUMMARY] if real(summary, str) else None
+        self._end(lambda: Ended(time.time(), self.id, DONE, None, text, _count(tokens_after)))
 
     def skip(self, reason: object = None) -> None:
         """Nothing was removed."""
-        self._end(Ended(0.0, self.id, SKIPPED, _reason(reason)))
+        self._end(lambda: Ended(time.time(), self.id, SKIPPED, _reason(reason)))
 
     def fail(self, reason: object = None) -> None:
         """It failed: `reason` is an exception, the text of an error, or a word. Of texts only what they say of lengths
         is kept."""
-        said = _text(reason)
-        failure = failures.read(said)
-        known = failure.reason if failure else type(reason).__name__ if isinstance(reason, BaseException) else None
-        self._end(Ended(0.0, self.id, FAILED, known or _reason(reason), failure=failure))
+        self._end(lambda: _failed(self.id, reason))
 
     def __enter__(self) -> Compacting:
         return self.start()
@@ -99,11 +99,11 @@ class Compacting:
         """The function, of whatever kind, with a compaction around each of its calls."""
         return tasks.around(function, whole=lambda: Compacting(replace(self._plan, id=None)))
 
-    def _end(self, told: Ended) -> None:
+    def _end(self, told: Callable[[], Happening]) -> None:
         if not self._over:
             self.start()
             self._over = True
-            _tell(replace(told, at=time.time()))
+            _tell(told)
 
 
 class Told(TypedDict, total=False):
@@ -131,26 +131,39 @@ def compaction(id: object = None, **told: Unpack[Told]) -> Compacting:
     strange = next((name for name in told if name not in Told.__annotations__), None)
     if strange is not None:
         raise TypeError(f"compaction() got an unexpected keyword argument {strange!r}")
-    plan = Plan(
-        named(id) or None,
+    plan = Plan()
+    with contextlib.suppress(Exception):  # an error of ours is none of the program's
+        plan = _plan(id, told)
+    return Compacting(plan)
+
+
+def _plan(name: object, told: Told) -> Plan:
+    return Plan(
+        named(name) or None,
         _one_of("kind", KINDS, told.get("kind")) or KINDS[0],
         _one_of("trigger", TRIGGERS, told.get("trigger")),
         _count(told.get("tokens_before")),
         _range(told.get("source_range")),
         _limits(told.get("threshold"), told.get("window")),
     )
-    return Compacting(plan)
 
 
-def _tell(happening: Happening) -> None:
+def _tell(happening: Callable[[], Happening]) -> None:
     with contextlib.suppress(Exception):  # an error of ours is none of the program's
         here = tasks.current()
-        mailbox.put(Letter(here.session or latest.get(), here.task, happening))
+        mailbox.put(Letter(here.session or latest.get(), here.task, happening()))
+
+
+def _failed(name: str, reason: object) -> Ended:
+    failure = failures.read(_text(reason))
+    known = failure.reason if failure else type(reason).__name__ if real(reason, BaseException) else None
+    return Ended(time.time(), name, FAILED, known or _reason(reason), failure=failure)
 
 
 def _one_of(name: str, words: tuple[str, ...], value: object) -> str | None:
-    if value is None or (isinstance(value, str) and value in words):
-        return value
+    said = str.__str__(value) if real(value, str) else None
+    if value is None or said in words:
+        return said
     if name not in _warned:
         _warned.add(name)
         _log.warning("context ledger: compaction: the %s is none of %s; it says nothing", name, ", ".join(words))
@@ -158,14 +171,14 @@ def _one_of(name: str, words: tuple[str, ...], value: object) -> str | None:
 
 
 def _count(value: object) -> int | None:
-    return value if type(value) is int and value >= 0 else None
+    return value if type(value) is int and 0 <= value <= MAX_COUNT else None
 
 
 def _range(value: object) -> str | None:
-    if isinstance(value, (tuple, list)) and len(value) == 2:
+    if (real(value, tuple) or real(value, list)) and len(value) == 2:
         first, last = map(_count, value)
         return None if first is None or last is None else f"{first}-{last}"
-    return str.__str__(value) if isinstance(value, str) and _RANGE.fullmatch(value) else None
+    return str.__str__(value) if real(value, str) and _RANGE.fullmatch(value) else None
 
 
 def _limits(threshold: object, window: object) -> Limits:
@@ -177,13 +190,13 @@ def _limits(threshold: object, window: object) -> Limits:
 
 def _text(reason: object) -> str:
     """The text of an error, as far as it has one: that may be the program's own code."""
-    if isinstance(reason, str):
+    if real(reason, str):
         return str.__str__(reason)
-    if isinstance(reason, BaseException):
+    if real(reason, BaseException):
         with contextlib.suppress(Exception):
             return str(reason)
     return ""
 
 
 def _reason(reason: object) -> str | None:
-    return word("_".join(named(reason).lower().split())) if isinstance(reason, str) else None
+    return word("_".join(named(reason).lower().split())) if real(reason, str) else None

@@ -20,6 +20,7 @@ from otel_context_ledger.correctness.compaction.manifest import Item
 from otel_context_ledger.correctness.constraints import VERDICTS, Constraint, Match, Validator, Wording
 from otel_context_ledger.mailbox import Letter, mailbox
 from otel_context_ledger.names import named
+from otel_context_ledger.spelling import word
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -97,7 +98,7 @@ class Chosen:
 
     def match(self, constraint: Constraint, text: str) -> Match:
         """How it says that `constraint` stands in `text`."""
-        if isinstance(self._validator, Wording):
+        if type(self._validator) is Wording:
             return self._validator.match(constraint, text)
         if self._asking.get() or not self._free.acquire(blocking=False):
             return Match("uncertain", "busy", 0.0)
@@ -111,8 +112,8 @@ class Chosen:
     def _asked(self, constraint: Constraint, text: str) -> Match:
         with contextlib.suppress(Exception):
             found = self._validator.match(constraint, text)
-            if isinstance(found, Match) and found.verdict in VERDICTS and 0 <= found.confidence <= 1:
-                return found
+            if type(found) is Match and found.verdict in VERDICTS and 0 <= found.confidence <= 1:
+                return Match(str(found.verdict), word(found.matcher) or "other", float(found.confidence))
         return Match("uncertain", "failed", 0.0)
 
 

@@ -5,6 +5,7 @@ Who carries names, and what they are written on, is left to others.
 
 from __future__ import annotations
 
+from typing import TypeGuard, TypeVar
 from uuid import UUID
 
 from otel_context_ledger import config
@@ -14,6 +15,13 @@ from otel_context_ledger.spelling import MAX_NAME, name
 # Hexadecimal digits of the digest that stands for the end of a longer name.
 DIGITS = 16
 _CUT = "…"
+Kind = TypeVar("Kind")
+
+
+def real(value: object, kind: type[Kind]) -> TypeGuard[Kind]:
+    """Whether a value is of a kind by its own type. A proxy only says so when it is asked for its class, if it does not
+    raise there (werkzeug's outside of a request), and has nothing of the kind inside."""
+    return issubclass(type(value), kind)
 
 
 def named(value: object) -> str:
@@ -23,9 +31,9 @@ def named(value: object) -> str:
     be printed is replaced. Of more than 256 characters the first remain, with a digest of all: two long names that
     begin alike stay two, and one name is the same in every process that has the same digest key.
     """
-    if isinstance(value, str):
+    if real(value, str):
         text = str.__str__(value)
-    elif isinstance(value, UUID) or (isinstance(value, int) and not isinstance(value, bool)):
+    elif real(value, UUID) or (real(value, int) and not real(value, bool)):
         text = _number(value)
     else:
         return ""
@@ -45,6 +53,6 @@ def _told(text: str) -> str:
 def _number(value: UUID | int) -> str:
     """The text of an object with a fixed form. An int beyond 4,300 digits has none, and is no name."""
     try:
-        return UUID.__str__(value) if isinstance(value, UUID) else int.__repr__(value)
+        return UUID.__str__(value) if real(value, UUID) else int.__repr__(value)
     except (ValueError, AttributeError):
         return ""

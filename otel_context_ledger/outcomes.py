@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from otel_context_ledger.model import UNKNOWN, Outcome
+from otel_context_ledger.names import real
 
 SUCCESS, FAILURE = "success", "failure"
 # What can be said of an end. `success` is the word of whoever tells; the others are what it would follow from.
@@ -49,11 +50,11 @@ NOTHING = Joined()
 
 def flag(value: object) -> bool | None:
     """Whether a value says yes or no: a truth value, 1 or 0, or a word such as `passed` and `failed`; else unknown."""
-    if isinstance(value, bool):
+    if real(value, bool):
         return value
     # No other number says anything, and one of thousands of digits has no text.
     number = str(value) if type(value) is int and value in (0, 1) else ""
-    text = str.__str__(value) if isinstance(value, str) else number
+    text = str.__str__(value) if real(value, str) else number
     word = text.strip().lower()
     return next((truth for truth, words in WORDS.items() if word in words), None)
 

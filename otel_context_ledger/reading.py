@@ -10,6 +10,7 @@ from pathlib import Path
 from otel_context_ledger import tasks
 from otel_context_ledger.correctness.reads import SAID, absolute
 
+_warned: set[str] = set()
 _log = logging.getLogger("otel_context_ledger")
 
 
@@ -23,4 +24,6 @@ def read(path: str | os.PathLike[str]) -> None:
         if found is not None:
             SAID.say(tasks.current().session, found, time.time())
     except Exception as error:  # noqa: BLE001 - the program goes on, whatever it gave us
-        _log.warning("context ledger: read: %s; ignored", type(error).__name__)
+        if "read" not in _warned:
+            _warned.add("read")
+            _log.warning("context ledger: read: a path cannot be used (%s); ignored", type(error).__name__)

@@ -173,7 +173,10 @@ class Carried:
 
 def child_environment(environ: Mapping[str, str] | None = None, *, session: object = None) -> dict[str, str]:
     """The environment of a child process whose calls belong to the task, attempt and session of here; with `session`,
-    to a session of that name, which this one has opened. The rest is `environ`, by default that of this process."""
+    to a session of that name, which this one has opened. The rest is `environ`, by default that of this process; raises
+    TypeError if that is no mapping."""
+    if environ is not None and not isinstance(environ, Mapping):
+        raise TypeError("child_environment() takes a mapping, or nothing for this process's own environment")
     base = os.environ if environ is None else environ
     held = current(base)
     own = named(session)

@@ -64,6 +64,44 @@ class Model(pydantic.BaseModel):
     at: datetime.datetime = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
 
 
+class Claiming:
+    """A proxy that says it is a text, as werkzeug's do, and has nothing of one."""
+
+    @property
+    def __class__(self) -> Any:
+        return str
+
+    @__class__.setter
+    def __class__(self, _: Any) -> None: ...
+
+
+class Unbound:
+    """A proxy that raises where it is asked what it is, as werkzeug's do outside of a request."""
+
+    @property
+    def __class__(self) -> Any:
+        raise HostileError("__class__")
+
+    @__class__.setter
+    def __class__(self, _: Any) -> None: ...
+
+
+class Refusing(str):
+    """A text that cannot be compared, stripped or shown."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        raise HostileError("__eq__")
+
+    def strip(self, *_: Any) -> str:
+        raise HostileError("strip")
+
+    def __str__(self) -> str:
+        raise HostileError("__str__")
+
+
 def cycle() -> Any:
     loop: dict[str, Any] = {"role": "user"}
     loop["content"] = [loop]
@@ -110,6 +148,11 @@ MAKERS: Mapping[str, Any] = {
     "huge": lambda: 10**5000,
     "object": object,
     "class": lambda: Model,
+    "claiming": Claiming,
+    "unbound": Unbound,
+    "refusing": lambda: Refusing("full"),
+    "error": lambda: HostileError("prompt is too long: 212230 tokens > 200000 maximum"),
+    "long": lambda: "rule " * 100_000,
     "memory": lambda: memoryview(b"raw"),
     **{method: (lambda method=method: raising(method)) for method in METHODS},
 }

@@ -18,6 +18,7 @@ from otel_context_ledger.correctness.compaction.happenings import Begun, Declare
 from otel_context_ledger.correctness.compaction.manifest import Item
 from otel_context_ledger.correctness.constraints import Constraint, Match
 from otel_context_ledger.mailbox import MAX_WAITING, Letter, Mailbox, mailbox
+from tests import hostile
 
 LENGTHY = "prompt is too long: 212230 tokens > 200000 maximum"
 
@@ -140,6 +141,20 @@ def test_no_value_raises(value: Any) -> None:
         None,
         Limits(),
     )
+
+
+@pytest.mark.parametrize("kind", sorted(hostile.MAKERS))
+def test_no_object_raises(kind: str) -> None:
+    """Whatever an object does when it is looked at, a proxy that says what it is not, say, nothing is raised."""
+    value = hostile.make(hostile.Made(kind))
+    given: dict[str, Any] = dict.fromkeys(("kind", "trigger", "tokens_before", "threshold", "window"), value)
+    compaction(value, source_range=(value, value), **given).start().skip(value)
+    compaction(source_range=value).fail(value)
+    compaction().done(value, tokens_after=value)
+    constraint(
+        value, value, supersedes=value, kind=value, severity=value, terms=[value], status=value, evidence=[value]
+    )
+    assert [type(happening) for happening in told()][:6] == [Begun, Ended] * 3
 
 
 def test_an_unknown_keyword_is_an_error() -> None:

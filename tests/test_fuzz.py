@@ -27,8 +27,10 @@ from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 import otel_context_ledger
 from otel_context_ledger import config, store
 from otel_context_ledger.cli import main
+from otel_context_ledger.correctness.tools import live
 from otel_context_ledger.instrumentation import ContextLedgerInstrumentor
 from otel_context_ledger.ledger import Ledger
+from otel_context_ledger.mailbox import mailbox
 from otel_context_ledger.surfaces import facts
 from tests import hostile, rawserver
 from tests.conftest import Signals, flat
@@ -197,6 +199,54 @@ def test_any_name_and_outcome(
     bare, watched, entries = scene.both(program)
     assert (bare, watched) == ("Looking at the file.", "Looking at the file.")
     assert "complete" in [entry.get("call_end") for entry in entries]
+    exportable(providers)
+
+
+def told(**names: Any) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries({}, optional=names)
+
+
+told_of = st.fixed_dictionaries(
+    {
+        "id": names, "text": names, "listing": names, "after": names, "end": st.sampled_from(["done", "skip", "fail"]),
+        "rule": told(supersedes=names, kind=names, severity=names, terms=names, status=names, evidence=names),
+        "plan": told(kind=names, trigger=names, tokens_before=names, source_range=names, threshold=names, window=names),
+        "contract": told(version=names, endpoint=names, permission=names, side_effect=names, timeout=names),
+    }
+)  # fmt: skip
+
+
+@fuzzed
+@given(recipe=told_of)
+def test_any_word_on_rules_compactions_files_and_tools(
+    scene: Scene, simulated: Provider, providers: Signals, recipe: dict[str, Any]
+) -> None:
+    """Whatever a program declares and tells, without a ledger and beside one: nothing is raised, each call has its
+    entry, no check fails, and all that is said can be exported."""
+
+    def program() -> Any:
+        words = {name: hostile.make(value) for name, value in recipe.items()}
+        otel_context_ledger.constraint(words["id"], words["text"], **words["rule"])
+        otel_context_ledger.tool_registry(words["listing"], words["id"], **words["contract"])
+        otel_context_ledger.tool_contracts({"read": words["contract"], "edit": words["listing"]})
+        otel_context_ledger.read(words["listing"])
+        answer = CALLS["chat"](simulated.url, False).choices[0].message.content
+        with otel_context_ledger.session("s-1"):
+            otel_context_ledger.constraint("C1", words["text"], **words["rule"])
+            c = otel_context_ledger.compaction(words["id"], **words["plan"]).start()
+            getattr(c, words["end"])(words["after"])
+            for _ in range(2):
+                CALLS["chat"](simulated.url, False)
+        return answer
+
+    try:
+        bare, watched, entries = scene.both(program)
+    finally:
+        live.LIVE.clear()
+        mailbox.take()
+    assert (bare, watched) == ("Looking at the file.", "Looking at the file.")
+    assert [(entry["call_end"], entry["ledger_error"]) for entry in entries] == [("complete", None)] * 3
+    assert len(scene.warned) == len(set(scene.warned))
     exportable(providers)
 
 

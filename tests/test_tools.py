@@ -276,11 +276,15 @@ NO_CONTRACT = (
 )
 
 
-def test_nonsense_is_one_warning(registry: Registry, caplog: pytest.LogCaptureFixture) -> None:
+def test_nonsense_is_one_warning(
+    registry: Registry, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is no listing or no contract is said once, without its text, and changes nothing."""
-    tool_registry("private")
-    tool_contracts({"search": {"sever": "docs"}})
-    tool_registry([TOOL], server="docs", timeout="soon")
+    monkeypatch.setattr(live, "_warned", set())
+    for _ in range(3):
+        tool_registry("private")
+        tool_contracts({"search": {"sever": "docs"}})
+        tool_registry([TOOL], server="docs", timeout="soon")
     assert [record.getMessage() for record in caplog.records] == [
         "context ledger: tool_registry: str is no list of tools; ignored",
         f"context ledger: tool_contracts: {NO_CONTRACT}; ignored",

@@ -12,9 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from otel_context_ledger.correctness.compaction.manifest import ACTIVE, DONE, KINDS, Item
 from otel_context_ledger.correctness.constraints import Constraint
-from otel_context_ledger.names import named
+from otel_context_ledger.names import named, real
 
 MAX_TEXT = 4096
+MAX_TERMS, MAX_TERM = 64, 256
+MAX_EVIDENCE = 16
 SEVERITIES = ("high", "low")
 STATUSES = (ACTIVE, DONE)
 _MARK = re.compile(r"<!--\s*constraint:\s*(?P<id>[^\s=]+)(?P<more>(?:\s+\w+=[^\s>]+)*)\s*-->")
@@ -28,12 +30,12 @@ def item(name: object, text: object, more: Mapping[str, object]) -> Item | None:
     if not own:
         return None
     evidence = more.get("evidence")
-    shown = evidence if isinstance(evidence, (list, tuple)) else (evidence,)
+    shown = evidence if real(evidence, list) or real(evidence, tuple) else (evidence,)
     status = _one_of(STATUSES, more.get("status"))
     kind = _one_of(KINDS, more.get("kind")) or KINDS[0]
     constraint = Constraint(
         own,
-        str.__str__(text)[:MAX_TEXT].strip() if isinstance(text, str) else "",
+        _text(text)[:MAX_TEXT].strip(),
         named(more.get("supersedes")) or None,
         _one_of(SEVERITIES, more.get("severity")) or SEVERITIES[0],
         _terms(more.get("terms")),
@@ -42,7 +44,7 @@ def item(name: object, text: object, more: Mapping[str, object]) -> Item | None:
     return Item(
         constraint,
         status or (ACTIVE if kind != KINDS[0] and constraint.text else None),
-        tuple(word for one in shown if (word := named(one))),
+        tuple(word for one in shown[:MAX_EVIDENCE] if (word := named(one))),
     )
 
 
@@ -75,9 +77,14 @@ def _said(line: str) -> str:
 
 
 def _one_of(words: tuple[str, ...], value: object) -> str | None:
-    return next((word for word in words if isinstance(value, str) and value.strip().lower() == word), None)
+    said = _text(value).strip().lower()
+    return said if said in words else None
 
 
 def _terms(value: object) -> tuple[str, ...]:
-    given = value if isinstance(value, (list, tuple)) else ()
-    return tuple(term for term in given if isinstance(term, str) and term.strip())
+    given = value if real(value, list) or real(value, tuple) else ()
+    return tuple(term for one in given[:MAX_TERMS] if (term := _text(one)[:MAX_TERM].strip()))
+
+
+def _text(value: object) -> str:
+    return str.__str__(value) if real(value, str) else ""

@@ -12,6 +12,8 @@ from otel_context_ledger.correctness.tools.contracts import Contract
 from otel_context_ledger.correctness.tools.registry import Registry
 
 LIVE = Registry()
+MAX_WARNED = 64
+_warned: set[tuple[str, str]] = set()
 _log = logging.getLogger("otel_context_ledger")
 
 
@@ -26,11 +28,11 @@ def tool_registry(listing: Any, server: str | None = None, **contract: Any) -> N
     try:
         found = definitions.listing(listing)
         if found is None:
-            _log.warning("context ledger: tool_registry: %s is no list of tools; ignored", type(listing).__name__)
+            _warn("tool_registry", f"{type(listing).__name__} is no list of tools")
             return
         LIVE.put(found, server, contracts.read(contract) if contract else Contract(), time.time())
     except Exception as error:  # noqa: BLE001 - the program goes on, whatever it gave us
-        _log.warning("context ledger: tool_registry: %s; ignored", _why(error))
+        _warn("tool_registry", _why(error))
 
 
 def tool_contracts(table: Mapping[str, Mapping[str, Any]]) -> None:
@@ -43,7 +45,14 @@ def tool_contracts(table: Mapping[str, Mapping[str, Any]]) -> None:
     try:
         LIVE.declare({str(name): contracts.read(members) for name, members in table.items()})
     except Exception as error:  # noqa: BLE001 - the program goes on, whatever it gave us
-        _log.warning("context ledger: tool_contracts: %s; ignored", _why(error))
+        _warn("tool_contracts", _why(error))
+
+
+def _warn(about: str, why: str) -> None:
+    """Once each: a server may be asked for its tools before every call."""
+    if (about, why) not in _warned and len(_warned) < MAX_WARNED:
+        _warned.add((about, why))
+        _log.warning("context ledger: %s: %s; ignored", about, why)
 
 
 def _why(error: Exception) -> str:
