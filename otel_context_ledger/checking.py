@@ -235,11 +235,12 @@ class Checking:
         return self._advisor.advise(facts, self._advisor.after(past, facts))
 
     def _seen(self, call: Opening) -> Sight:
-        """What a call shows of compactions before it is made. A summarising call that no session is named for belongs
-        to the agent that made the call before it here."""
+        """What a call shows of compactions before it is made. A summarising call that no session is named for, and that
+        holds no history of one, belongs to the agent that made the call before it here."""
         witness, kind = call.witness, call.kind
         around, link, request = witness.around, witness.link, witness.request
-        latest = around.latest if kind == "compaction" and link.source == "lineage" else None
+        nameless = link.source == "lineage" and link.head is None
+        latest = around.latest if kind == "compaction" and nameless else None
         session = latest or link.session
         scene = Scene(around.task, call.surface.provider, call.surface.name, request.model, around.agent)
         course = self.courses.arrive(session, scene)

@@ -159,6 +159,19 @@ def test_a_summarising_call_that_names_no_session(provider: Provider, ledger: Le
     assert [event["attempts"] for event in settled(ledger)] == [1]
 
 
+def test_a_summarising_call_that_holds_the_history(provider: Provider, ledger: Ledger) -> None:
+    """It belongs to the session whose history it holds, whoever called last."""
+    one, other = Agent(provider), Agent(provider)
+    instruction = user("You are performing a CONTEXT CHECKPOINT COMPACTION. Create a handoff summary.")
+    first = [user("one"), *HISTORY]
+    one.asks(first, named=False)
+    other.asks([user("other"), *HISTORY], named=False)
+    one.asks([*first, instruction], named=False)
+    one.asks([summary("Goal: billing."), *first[-2:], user("go on")], named=False)
+    (event,) = settled(ledger)
+    assert (event["attempts"], event["session_id"]) == (1, ledger.flat()[0]["session_id"])
+
+
 def test_a_call_that_was_too_long_is_why(provider: Provider, ledger: Ledger) -> None:
     """What the error says of lengths makes the compaction after it a reactive one; its text is kept nowhere."""
     agent = Agent(provider)

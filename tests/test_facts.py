@@ -58,6 +58,12 @@ def test_forms_of_compaction_are_texts() -> None:
     assert all(len(text) > 20 for text in (*forms.system_openings, *forms.instructions, *forms.summary_openings))
 
 
+def test_a_system_block_asks_for_a_summary() -> None:
+    """Claude Code has such a block behind its own first one; a block that quotes the opening asks for nothing."""
+    ask, opening = facts.load().forms.ask, "You are a helpful AI assistant tasked with summarizing conversations."
+    assert [ask(["cc_version=2.1", opening], ()), ask([f"Answer like this: {opening}"], ())] == [True, False]
+
+
 def test_override_replaces() -> None:
     """A user's value stands in the place of ours and says where it is from; what was not named stays."""
     ours = facts.load().of("kimi_code")

@@ -44,6 +44,7 @@ class Agent:
     def __init__(self, system: str = "You are an agent.") -> None:
         self.ledger, self.surface, self.system = Ledger(LORE, "test"), find("kimi_open_platform"), system
         self.course, self.told, self.clock = Course(), list[Compaction](), 0.0
+        self.kinds: list[str] = []
 
     def call(self, messages: Sequence[Any], tokens: int = 9000, output: int = 5) -> Agent:
         """One call, from request to answer."""
@@ -53,6 +54,7 @@ class Agent:
         request = self.surface.read_request(body)
         around = m.Surroundings(f"e{self.clock:.0f}", self.clock)
         draft = self.ledger.open(self.surface, "host", request, around)
+        self.kinds.append(draft.kind)
         seen = Witness(around, draft.link, draft.outline, request, LORE.forms.summary_openings)
         usage = {"prompt_tokens": tokens, "completion_tokens": output, "cached_tokens": 0}
         response = self.surface.read_response({"id": "r", "model": "kimi-k3", "choices": [], "usage": usage})
@@ -92,6 +94,57 @@ def test_a_known_client_compacts(after: list[Any], replaced: str) -> None:
         (e.kind, e.outcome, e.trigger, e.before.tokens, e.after.tokens, e.source_range, e.audit and e.audit.result)
         for e in agent.told
     ] == [("full", "done", None, 9500, 1200, replaced, "pass")]
+
+
+ASKED = {
+    "kimi-cli": ("You are a helpful assistant that compacts conversation context.", [user("## Message 1\nRole: user")]),
+    "kimi-code": (
+        "Agent.",
+        [*HISTORY, user("You are about to run out of context. Write a first-person handoff note to")],
+    ),
+    "Claude Code": (
+        "Agent.",
+        [
+            *HISTORY[:-1],
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": "go on"},
+                    {
+                        "type": "text",
+                        "text": "CRITICAL: Respond with TEXT ONLY.\n\nYour task is to create a detailed summary of the "
+                        "conversation so far",
+                    },
+                ],
+            },
+        ],
+    ),
+    "Claude Code, of the end alone": (
+        "Agent.",
+        [*HISTORY, user("Your task is to create a detailed summary of the RECENT portion of the conversation")],
+    ),
+    "Codex": ("Agent.", [*HISTORY, user("You are performing a CONTEXT CHECKPOINT COMPACTION. Create a handoff")]),
+}
+NOT_ASKED = {
+    "a file that was read": (
+        "Agent.",
+        [*HISTORY, CALL, result("x\nYou are performing a CONTEXT CHECKPOINT COMPACTION.")],
+    ),
+    "a quotation": ("Agent.", [*HISTORY, user('Where is "You are performing a CONTEXT CHECKPOINT COMPACTION" from?')]),
+    "an answer": ("Agent.", [*HISTORY, answer("You are performing a CONTEXT CHECKPOINT COMPACTION.")]),
+}
+
+
+@pytest.mark.parametrize(
+    ("system", "messages", "kind"),
+    [*((*asked, "compaction") for asked in ASKED.values()), *((*other, "agent") for other in NOT_ASKED.values())],
+    ids=[*ASKED, *NOT_ASKED],
+)
+def test_who_asks_for_a_summary(system: str, messages: list[Any], kind: str) -> None:
+    """Known clients do by the opening of a system block or by a line of their user's last message; what an agent reads
+    or quotes of such a prompt leaves it an agent."""
+    agent = Agent(system).call(HISTORY).call(messages)
+    assert agent.kinds[-1] == kind
 
 
 def test_summarising_calls_belong_to_it() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 
@@ -56,6 +56,17 @@ class Forms:
     system_openings: tuple[str, ...] = ()
     instructions: tuple[str, ...] = ()
     summary_openings: tuple[str, ...] = ()
+
+    def ask(self, system: Iterable[str], said: Iterable[str]) -> bool:
+        """Whether a call asks for a summary, going by the texts of its system part and by those of what its user says
+        last. What a line only quotes, or a tool has read, is nobody's instruction."""
+        opened = any(text.lstrip().startswith(self.system_openings) for text in system)
+        return opened or any(_begins_line(form, text) for text in said for form in self.instructions)
+
+
+def _begins_line(form: str, text: str) -> bool:
+    at = text.find(form)
+    return at >= 0 and text[:at].rstrip(" \t")[-1:] in ("", "\n")
 
 
 @dataclass(frozen=True, slots=True)
