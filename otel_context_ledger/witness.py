@@ -5,6 +5,7 @@ Pure, and stateless: the courses themselves, and what is told of them, are the l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from otel_context_ledger import model as m
@@ -34,16 +35,21 @@ class Witness:
     def opened(self, waiting: bool) -> h.Opened:
         """What a call of the agent shows before it is made. `waiting`: its session's course waits for a compaction to
         be seen, so that the texts of the call are wanted."""
-        rewrite, wanted = self._rewrite(), waiting
-        wanted = wanted or rewrite is not None
+        rewrite, link = self._rewrite(), self.link
+        wanted = waiting or rewrite is not None
         steps = history.steps(self.outline.messages) if wanted else ()
         whole = self.request.previous_response is None and self.request.conversation is None
         return h.Opened(
-            self.around.now, self.around.entry_id, None if self.link.head is None else self.link.relation in _GROWS,
-            rewrite, history.system_texts(self.request.system) if wanted else (),
-            tuple(step.text for step in steps), state.fold(state.State(), steps).orphans if whole else (), self.window,
-            self.link.head.tokens if self.link.head else None,
-        )  # fmt: skip
+            self.around.now,
+            self.around.entry_id,
+            None if link.head is None else link.relation in _GROWS,
+            rewrite,
+            history.system_texts(self.request.system) if wanted else (),
+            tuple(step.text for step in steps[self._begins(steps) :]),
+            state.fold(state.State(), steps).orphans if whole else (),
+            self.window,
+            link.head.tokens if link.head else None,
+        )
 
     def called(
         self, response: m.Response, now: float, identity: str | None = None, turn_ended: bool = False
@@ -70,6 +76,12 @@ class Witness:
         """What a summarising call shows that came to none."""
         failure = failures.read(error)
         return h.Summarised(now, self.around.entry_id, "failed", kind, failure=failure)
+
+    def _begins(self, steps: Sequence[history.Step]) -> int:
+        """From which message on the model still sees the history: where it only grew, what stands before the provider's
+        own summary is sent and passed over (Anthropic and OpenAI, on their compaction items)."""
+        grown = self.link.head is not None and self.link.relation in _GROWS
+        return max((at for at, step in enumerate(steps) if step.compaction), default=0) if grown else 0
 
     def _rewrite(self) -> h.Rewrite | None:
         """What became of the history since the comparable call; the first call of a session shows nothing."""

@@ -209,7 +209,13 @@ SUMMARY = Step("user", ("Another language model started to solve this problem. G
 OPENINGS = ("Another language model started to solve this problem",)
 SEEN = {
     "a known opening": ((USER, SUMMARY), Extent(40), None, Rewrite("full", "0-39", SUMMARY.text)),
-    "a summary of nobody's form": ((USER,), Extent(40), COMPACTED, Rewrite("full", "0-39", "fix it")),
+    "a summary of nobody's form": ((USER,), Extent(40), COMPACTED, Rewrite("full", "0-39", None, False)),
+    "a summary beside reminders": (
+        (Step("user", ("<system-reminder>rules</system-reminder>", *SUMMARY.texts)),),
+        Extent(40),
+        None,
+        Rewrite("full", "0-39", SUMMARY.text),
+    ),
     "contents that were cut": ((USER,) * 7, Extent(40, 3, 30), PRUNED, Rewrite("micro", "3-9")),
     "messages that are gone, in nobody's form": ((USER,), Extent(40, 3, 30), PRUNED, None),
     "the provider's item": (
@@ -227,7 +233,7 @@ SEEN = {
 def test_what_a_history_shows_of_a_compaction(
     new: Any, extent: Extent, cause: str | None, want: Rewrite | None
 ) -> None:
-    """A summary is one where messages gave way to it, whatever it opens with; pruning has none."""
+    """A summary is one where messages gave way to it and it opens like one; what else a user wrote there is none."""
     assert seen(new, extent, OPENINGS, cause) == want
 
 

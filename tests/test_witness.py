@@ -175,6 +175,31 @@ def test_a_rule_that_the_system_brings_back() -> None:
     assert [(s.match.verdict, s.via) for s in event.audit.standings] == [("held", "policy")]
 
 
+def test_what_stands_before_the_providers_own_summary() -> None:
+    """In a history that only grew the provider passes over what comes before its summary: a rule that stands there is
+    lost, one that is said again is not."""
+    asked, summary = user(f"Fix it. {RULE}."), [{"type": "compaction", "content": "Goal: billing."}]
+    grown = [asked, *HISTORY, {"role": "assistant", "content": summary}]
+    told = [Agent().call([asked, *HISTORY]).call([*grown, user(text)]).told[0] for text in ("go on", f"Go on. {RULE}.")]
+    assert [(e.kind, e.source_range, e.audit and e.audit.result) for e in told] == [
+        ("provider", None, "fail"),
+        ("provider", None, "pass"),
+    ]
+
+
+def test_a_text_in_place_of_many_messages() -> None:
+    """A client of no known form: the history gave way to something shorter, but nobody can tell whether that is a
+    summary or the user's next question. What was to survive is looked for, and nothing is called lost."""
+    reminder = user("<system-reminder>mode</system-reminder>")
+    before = [user(RULE), *HISTORY, reminder]
+    asked, kept = [user("Now write the docs."), reminder], [user(f"{RULE}. Now write the docs."), reminder]
+    told = [Agent().call(before).call(after).told[0] for after in (asked, kept)]
+    assert [(e.kind, e.summary_hash, e.audit and e.audit.result, e.audit and e.audit.lost) for e in told] == [
+        ("full", None, "not_verifiable", ()),
+        ("full", None, "pass", ()),
+    ]
+
+
 def test_results_that_were_cut() -> None:
     """Long results made short in their places are a micro compaction, without a summary."""
     long, short = [*HISTORY, CALL, result("word " * 2000)], [*HISTORY, CALL, result("word [cut]")]

@@ -55,8 +55,8 @@ class ToolResult:
 @dataclass(frozen=True, slots=True)
 class Step:
     """One message or item. `role` is user, assistant, system, developer or tool; an item of the Responses API that has
-    no role has that of whoever makes it. `compaction` says that the provider itself put a summary here, `id` is the
-    provider's for it."""
+    no role has that of whoever makes it. `compaction` says that the provider itself put a summary here: `summary` is what
+    can be read of it, `id` the provider's name for it."""
 
     role: str | None
     texts: tuple[str, ...] = ()
@@ -64,6 +64,7 @@ class Step:
     results: tuple[ToolResult, ...] = ()
     reasoning: bool = False
     compaction: bool = False
+    summary: str | None = None
     id: str | None = None
 
     @property
@@ -99,13 +100,15 @@ def _spoken(message: Json) -> Step:
     blocks = [part for part in _list(content) if isinstance(part, Mapping)]
     calls = (*map(_chat_call, _maps(message.get("tool_calls"))), *(_call(b) for b in _of(blocks, _CALL_TYPES)))
     thought = any(message.get(member) for member in REASONING_MEMBERS) or any(_of(blocks, _REASONING_TYPES))
+    summary = next((block for block in _of(blocks, _COMPACTION_TYPES) if _holds(block)), None)
     return Step(
         role,
         tuple(_texts(content)),
         calls,
         tuple(_result(block) for block in _of(blocks, _RESULT_TYPES)),
         thought,
-        any(_of(blocks, _COMPACTION_TYPES)),
+        summary is not None,
+        None if summary is None else _read(summary),
     )
 
 
@@ -129,7 +132,20 @@ def _result(block: Json) -> ToolResult:
 
 
 def _summary(item: Json) -> Step:
-    return Step("user", tuple(_texts(item)), compaction=True, id=_text(item.get("id")))
+    holds = _holds(item)
+    return Step(
+        "user", tuple(_texts(item)), (), (), False, holds, _read(item) if holds else None, _text(item.get("id"))
+    )
+
+
+def _holds(summary: Json) -> bool:
+    """Whether there is something in a provider's summary: one without content says that the compaction failed, and is
+    passed over (anthropic SDK 2.14, `BetaCompactionBlock`)."""
+    return bool(summary.get("content") or summary.get("encrypted_content"))
+
+
+def _read(summary: Json) -> str | None:
+    return "\n".join(_texts(summary)) or None
 
 
 _ITEMS: Mapping[str, Callable[[Json], Step]] = {

@@ -28,14 +28,20 @@ class Summary:
 
 
 def find(steps: Sequence[Step], openings: tuple[str, ...]) -> Summary | None:
-    """The last summary of a history. Clients put it first, last or after the kept user messages, always as a user."""
+    """The last summary of a history. Clients put it first, last or after the kept user messages, always as a user; in
+    one message with what they remind of, it begins a part of its own."""
     for index in range(len(steps) - 1, -1, -1):
         step = steps[index]
         if step.compaction:
-            return Summary(index, step.text or None, True, step.id)
-        if step.role == "user" and openings and (text := step.text.lstrip()).startswith(openings):
+            return Summary(index, step.summary, True, step.id)
+        if step.role == "user" and (text := _opened(step.texts, openings)):
             return Summary(index, text)
     return None
+
+
+def _opened(texts: Sequence[str], openings: tuple[str, ...]) -> str | None:
+    at = next((n for n, text in enumerate(texts) if text.lstrip().startswith(openings)), None)
+    return None if at is None else "\n".join(texts[at:]).lstrip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +76,8 @@ class Extent:
 def seen(new: Sequence[Step], extent: Extent, openings: tuple[str, ...], cause: str | None) -> Rewrite | None:
     """What a history shows of a compaction. `new` are the messages that the one before did not have, `cause` is why
     nothing else was reused: history_compacted, history_rewritten(pruned), or any other. A text that opens like a
-    summary is one only where messages gave way to it; where messages are gone, contents were not only cut."""
+    summary is one only where messages gave way to it; where messages are gone, contents were not only cut. Which of the
+    new texts is a summary of no known form, if any is, nobody can tell."""
     found = find(new, openings)
     if found is not None and found.provider:
         return Rewrite("provider", extent.replaced, found.text, found.text is not None, found.id)
@@ -78,5 +85,5 @@ def seen(new: Sequence[Step], extent: Extent, openings: tuple[str, ...], cause: 
         return Rewrite("micro", extent.replaced)
     if extent.replaced is None or (found is None and cause != COMPACTED):
         return None
-    text = found.text if found is not None else next((step.text for step in new if step.role == "user"), None)
+    text = found.text if found is not None else None
     return Rewrite(extent.kind, extent.replaced, text, text is not None)
