@@ -31,7 +31,7 @@ from otel_context_ledger import model as m
 from otel_context_ledger.backlog import Backlog, greenlets
 from otel_context_ledger.canonical import digest, key_of, scheme, written
 from otel_context_ledger.checking import STAGE, Note, Pillars
-from otel_context_ledger.correctness import declarations, reads, repository
+from otel_context_ledger.correctness import accesses, declarations, reads, repository
 from otel_context_ledger.correctness.compaction.course import Rules
 from otel_context_ledger.correctness.compaction.manifest import NOTHING
 from otel_context_ledger.correctness.examination import Examiner, World
@@ -539,13 +539,21 @@ def _directory(settings: config.Config) -> Path:
 
 
 def _examiner(settings: config.Config, shelf: Shelf | None) -> Examiner:
-    names, bad = reads.lexicon(settings.reads)
+    names, bad = accesses.lexicon(settings.reads)
     for sentence in bad:
         _log.warning("context ledger: context-ledger.toml: %s", sentence)
     if shelf is None:
-        world, reader = _nowhere, reads.Reader(names, os.curdir)
-        return Examiner(world, chosen, reader)
-    return Examiner(partial(_world, shelf), chosen, reads.Reader(names, shelf.base, shelf.want))
+        return Examiner(_nowhere, chosen, reads.Reader(names, _working_directory))
+    base = _working_directory if settings.repository == "auto" else partial(str, shelf.directory)
+    return Examiner(partial(_world, shelf), chosen, reads.Reader(names, base, shelf.want))
+
+
+def _working_directory() -> str:
+    """Where relative paths begin now, for a program may go elsewhere; empty if that is gone."""
+    try:
+        return str(Path.cwd())
+    except OSError:
+        return ""
 
 
 def _nowhere() -> World:

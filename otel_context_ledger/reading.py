@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 
 from otel_context_ledger import tasks
-from otel_context_ledger.correctness.reads import SAID, absolute
+from otel_context_ledger.correctness.accesses import absolute
+from otel_context_ledger.correctness.reads import SAID
 
 _warned: set[str] = set()
 _log = logging.getLogger("otel_context_ledger")

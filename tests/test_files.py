@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import shutil
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 
 from otel_context_ledger import read, session
 from otel_context_ledger import semconv as s
-from otel_context_ledger.correctness.files import MAX_WANTED, RACY_SECONDS, Shelf
+from otel_context_ledger.correctness.files import MAX_BYTES, MAX_WANTED, RACY_SECONDS, Shelf
 from otel_context_ledger.correctness.freshness import MISSING, OTHER, OUTSIDE, Looks
 from tests.conftest import Ledger, Signals
 from tests.provider import Provider
@@ -119,6 +120,90 @@ class TestShelf:
         make_it[kind](path)
         wanted = Path(f"{path}{'n' * 300}") if kind == "unreadable name" else path
         assert self.looks(shelf, wanted).spans[-1].digest in (None, MISSING)
+
+    def test_nobody_lets_the_writer_of_a_pipe_go_on(self, shelf: Shelf, repository: Path):
+        """A pipe is never opened: whoever waits for its reader still waits after it was looked at."""
+        path = repository / "pipe"
+        os.mkfifo(path)
+        writer = subprocess.Popen(["sh", "-c", 'echo x > "$0"', str(path)])
+        try:
+            assert [self.looks(shelf, path).spans[-1].digest, *self.digests(shelf, path)] == [None, None]
+            shelf.want(str(path))
+            shelf.poke()
+            self.looks(shelf, repository / "a.py")
+            assert writer.poll() is None
+        finally:
+            writer.kill()
+            writer.wait()
+
+    def test_a_pipe_for_a_git_directory(self, tmp_path: Path):
+        """Whatever stands in the place of `.git` holds up nothing."""
+        os.mkfifo(tmp_path / ".git")
+        (tmp_path / "a.py").write_text("x")
+        shelf = Shelf(tmp_path, time.time)
+        shelf.start()
+        found = self.looks(shelf, tmp_path / "a.py")
+        shelf.stop(PATIENCE)
+        assert (found.spans[-1].lines, shelf.latest().shared_git_dir) == (1, False)
+
+    @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")
+    def test_a_directory_that_is_closed(self, shelf: Shelf, repository: Path):
+        """Where nobody may look it is not known whether a file is there: it is not called deleted."""
+        path = repository / "closed" / "a.py"
+        path.parent.mkdir()
+        path.write_text("x")
+        self.looks(shelf, path)
+        path.parent.chmod(0)
+        try:
+            eventually(lambda: len(self.digests(shelf, path)) == 2)
+            assert self.digests(shelf, path)[-1] is None
+        finally:
+            path.parent.chmod(0o700)
+
+    def test_a_link_that_is_set_anew(self, shelf: Shelf, repository: Path, tmp_path: Path):
+        """Where a link points to is looked at each time: another file of the repository is other content, one outside
+        is not read."""
+        (repository / "v2.py").write_text("x = 2\n")
+        (tmp_path / "secret").write_text("s")
+        link = repository / "now.py"
+        link.symlink_to("a.py")
+        first = self.looks(shelf, link)
+        self.set_link(link, "v2.py")
+        eventually(lambda: len(self.digests(shelf, link)) == 2)
+        self.set_link(link, str(tmp_path / "secret"))
+        eventually(lambda: shelf.latest().files[str(link)].place == OUTSIDE)
+        assert first.real == str((repository / "a.py").resolve())
+        assert self.digests(shelf, link)[-1] is None
+
+    def set_link(self, link: Path, target: str) -> None:
+        other = link.with_name("other link")
+        other.symlink_to(target)
+        other.replace(link)
+
+    def test_a_repository_that_goes_and_comes_back(self, shelf: Shelf, repository: Path):
+        """When it is gone that is said, and no file in it is judged; back again it is as before."""
+        first = self.looks(shelf, repository / "a.py")
+        away = repository.with_name("away")
+        repository.rename(away)
+        eventually(lambda: shelf.latest().rooted is False)
+        away.rename(repository)
+        eventually(lambda: shelf.latest().rooted)
+        eventually(lambda: self.digests(shelf, repository / "a.py")[-1] == first.spans[0].digest)
+
+    def test_a_repository_that_is_made_later(self, tmp_path: Path):
+        """A directory that becomes a repository is one from then on."""
+        shelf = Shelf(tmp_path, time.time, min_interval=0.01, idle=0.02)
+        shelf.start()
+        eventually(lambda: shelf.latest().rooted is False)
+        git(tmp_path, "init", "--quiet")
+        eventually(lambda: shelf.latest().rooted)
+        shelf.stop(PATIENCE)
+
+    def test_a_huge_file(self, shelf: Shelf, repository: Path):
+        """A file that is larger than the limit is not read, and unknown."""
+        with (repository / "huge.bin").open("wb") as stream:
+            stream.truncate(MAX_BYTES + 1)
+        assert self.looks(shelf, repository / "huge.bin").spans[-1].digest is None
 
     def test_the_root_from_below(self, repository: Path):
         """A path that a client means from the root on is found when the program works below it."""

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from otel_context_ledger.correctness import freshness, reads
+from otel_context_ledger.correctness import accesses, freshness, reads
+from otel_context_ledger.correctness.accesses import Access, Touch
 from otel_context_ledger.correctness.history import ToolCall, step
-from otel_context_ledger.correctness.reads import Access, Known, Log, Reading, Shown
+from otel_context_ledger.correctness.reads import Known, Log, Reading, Shown
 
-NAMES = reads.shipped()
+NAMES = accesses.shipped()
 BASE = "/work/app"
 # On a busy machine the first examples may take long to draw.
 QUIET = settings(deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
@@ -77,13 +78,14 @@ def test_an_opinion_is_always_a_verdict(history: list[Shown], looked: list[tuple
 @pytest.mark.parametrize("sent", [None, 7, "", "{", "[]", b"x", {"path": ["a", {"path": 3}]}, {"path": {"path": "a"}}])
 def test_odd_arguments_are_no_access_or_one(sent: Any) -> None:
     """Arguments of any kind raise nothing."""
-    assert reads.accesses(ToolCall("c", "ReadFile", sent), NAMES, BASE) in ((), (Access("/work/app/a", alone=True),))
+    found = accesses.touch(ToolCall("c", "ReadFile", sent), NAMES, BASE)
+    assert found in (Touch(), Touch((Access("/work/app/a", alone=True),)))
 
 
 def test_spellings_of_one_file() -> None:
     """A file is one file, relative or absolute, with dots or without, as text or as a file URL."""
     told = ("a.py", "./a.py", "b/../a.py", "/work/app/a.py", "file:///work/app/a.py")
-    assert {reads.absolute(path, BASE) for path in told} == {"/work/app/a.py"}
+    assert {accesses.absolute(path, BASE) for path in told} == {"/work/app/a.py"}
 
 
 def test_what_is_kept_is_bounded() -> None:
@@ -109,7 +111,7 @@ def test_a_bad_table_is_sentences() -> None:
     """What [reads] says and cannot be used is told, and the rest of it holds."""
     table = {"tools": {"fetch": "read", "push": "shove", "both": {"a": "read", "b": 1}}, "arguments": {"path": "x"},
              "results": {"stubs": ["Same again"]}, "other": {}}  # fmt: skip
-    names, bad = reads.lexicon(table)
+    names, bad = accesses.lexicon(table)
     assert (names.tools["fetch"], names.results["stubs"][0], len(bad)) == ("read", "same again", 4)
 
 

@@ -16,7 +16,7 @@ from otel_context_ledger.checking import Pillars
 from otel_context_ledger.cli import diagnose, show, tasks
 from otel_context_ledger.cli.calls import Book, Call
 from otel_context_ledger.cli.symptoms import SYMPTOMS
-from otel_context_ledger.correctness import advice, reads
+from otel_context_ledger.correctness import accesses, advice, reads
 from otel_context_ledger.correctness.examination import Examiner, World
 from otel_context_ledger.correctness.freshness import INSIDE, Looks, Shelved
 from otel_context_ledger.correctness.tools import contracts, definitions, schemas
@@ -193,15 +193,16 @@ def run_lineage(given: Mapping[str, Any], want: Any) -> Any:
 
 class Outside:
     """What is on disk while the calls of a vector are made. Each entry of a call's `looks` is a look `at` a time at
-    `files`: a text, `null` for none there, or where it lies if not in the repository. `rooted` and `shared_git_dir` say
-    what the repository is, which is in /work/app; without `rooted` nobody looks."""
+    `files`: a text, `null` for none there, where it lies if not in the repository, or a text with the path that is the
+    `real` one. `rooted` and `shared_git_dir` say what the repository is, which is in /work/app; without `rooted` nobody
+    looks."""
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         known = Shelved(given.get("rooted"), given.get("shared_git_dir", False))
         self.world = World(files=known if "rooted" in given else None)
-        names, bad = reads.lexicon(given.get("reads"))
+        names, bad = accesses.lexicon(given.get("reads"))
         assert not bad
-        self.examiner = Examiner(lambda: self.world, reader=reads.Reader(names, "/work/app"))
+        self.examiner = Examiner(lambda: self.world, reader=reads.Reader(names, lambda: "/work/app"))
 
     def look(self, call: Mapping[str, Any]) -> None:
         """Takes the looks that come right before a call or, in `meanwhile`, before its answer."""
@@ -209,10 +210,12 @@ class Outside:
             assert self.world.files is not None
             files = dict(self.world.files.files)
             for path, text in look["files"].items():
-                name = reads.absolute(path, "/work/app") or ""
-                place = text["place"] if isinstance(text, dict) else INSIDE
-                found = text.encode() if isinstance(text, str) else None
-                files[name] = files.get(name, Looks(place)).after(found, isinstance(text, dict), float(look["at"]))
+                name = accesses.absolute(path, "/work/app") or ""
+                told = text if isinstance(text, dict) else {"text": text}
+                found = told["text"].encode() if isinstance(told.get("text"), str) else None
+                real = accesses.absolute(told.get("real", path), "/work/app")
+                looks = files.get(name, Looks(told.get("place", INSIDE), (), real))
+                files[name] = looks.after(found, "place" in told, float(look["at"]))
             self.world = replace(self.world, files=replace(self.world.files, files=files))
         self.world = replace(self.world, now=float(call.get("at", self.world.now)))
 

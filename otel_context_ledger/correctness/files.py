@@ -6,6 +6,7 @@ cannot be put back. What the looks mean is left to `freshness` and `policy`; no 
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -32,12 +33,14 @@ MAX_LEVELS = 16
 RACY_SECONDS = 2.0
 _REST = 10
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-Mark = tuple[int, int, int, int]
+_GITFILE_BYTES = 1 << 12
+Mark = tuple[int, ...]
 
 
 @dataclass(slots=True)
 class _Book:
-    """A wanted file as the thread knows it: where it really is, its looks, and the mark under which they still hold."""
+    """A wanted file as the thread knows it: the path that it is looked at by, its looks, and the mark under which they
+    still hold."""
 
     path: Path
     looks: Looks
@@ -72,9 +75,9 @@ class Shelf(Looker):
         super().__init__()
 
     @property
-    def base(self) -> str:
-        """The directory that relative paths begin at."""
-        return str(self._directory)
+    def directory(self) -> Path:
+        """Where the program works."""
+        return self._directory
 
     def latest(self) -> Shelved:
         """What is known, at the cost of an attribute; the same object until something new is."""
@@ -90,16 +93,26 @@ class Shelf(Looker):
         self._latest = Shelved()
 
     def _look_again_and_again(self) -> None:
-        self._root = _root_of(_real(self._directory))
-        shared = self._root is not None and _shared_git_dir(self._root)
-        self._latest = replace(self._latest, rooted=self._root is not None, shared_git_dir=shared)
         while self._goes_on():
             self._take_pokes()
             began = time.monotonic()
+            self._look_at_root()
             self._serve()
             self._publish([path for path, book in self._books.items() if self._renewed(book)])
             self._look_at_rules()
             self._pause(began, max(self._min_interval, _REST * (time.monotonic() - began)))
+
+    def _look_at_root(self) -> None:
+        """A repository may come and go while the program runs; what was seen in its files stays known."""
+        root = _root_of(_real(self._directory))
+        shared = root is not None and _shared_git_dir(root)
+        known = self._latest
+        if root != self._root:
+            self._root = root
+            for book in self._books.values():
+                book.mark = None
+        if (known.rooted, known.shared_git_dir) != (root is not None, shared):
+            self._latest = replace(known, rooted=root is not None, shared_git_dir=shared)
 
     def _pause(self, began: float, length: float) -> None:
         """Wait until the next round is due and somebody wants one; what is asked for meanwhile is looked at at once."""
@@ -115,7 +128,7 @@ class Shelf(Looker):
         asked = []
         while self._asked:
             path, _ = self._asked.popitem()
-            book = self._books.get(path) or self._placed(path)
+            book = self._books.get(path) or self._opened(path)
             self._books[path] = book
             self._books.move_to_end(path)
             self._renewed(book)
@@ -130,26 +143,34 @@ class Shelf(Looker):
             found = {path: book.looks for path in paths if (book := self._books.get(path))}
             self._latest = replace(self._latest, files=kept | found)
 
-    def _placed(self, path: str) -> _Book:
-        """Where a path lies. One that is not there may be meant from the root on, when the program works below it."""
-        real = _real(Path(path))
-        beside = _below(Path(path), self._directory)
-        if self._root is not None and beside is not None and not _exists(real) and _exists(self._root / beside):
-            real = _real(self._root / beside)
-        if self._root is None or _below(real, self._root) is not None:
-            return _Book(real, Looks(INSIDE))
-        return _Book(real, Looks(OTHER if _root_of(real.parent) is not None else OUTSIDE))
+    def _opened(self, path: str) -> _Book:
+        """A file that is wanted anew. A path that is not there may be meant from the root on, when the program works
+        below it."""
+        own = Path(path)
+        beside = _below(own, self._directory)
+        if self._root is not None and beside is not None and not _exists(own) and _exists(self._root / beside):
+            own = self._root / beside
+        return _Book(own, Looks(INSIDE))
 
     def _renewed(self, book: _Book) -> bool:
         """Looks at a file, and says whether it is another one than at the last look."""
         now, mark, before = self._clock(), _mark(book.path), book.looks
-        if before.spans and mark is not None and mark == book.mark:
+        if before.spans and mark and mark == book.mark:
             book.looks = before.still(now)
             return False
-        content = _content(book.path, MAX_BYTES) if before.place == INSIDE else None
-        book.looks = before.after(content, mark is not None, now)
-        book.mark = mark if mark is not None and _settled(mark, now) else None
-        return not before.spans or before.spans[-1].digest != book.looks.spans[-1].digest
+        real = _real(book.path)
+        place = self._place(real)
+        content = _content(real, MAX_BYTES) if place == INSIDE else None
+        book.looks = replace(before, place=place, real=str(real)).after(content, mark is not None, now)
+        book.mark = mark if mark and _settled(mark, now) else None
+        last = before.spans[-1].digest if before.spans else None
+        same = before.spans and (last, before.place, before.real) == (book.looks.spans[-1].digest, place, str(real))
+        return not same
+
+    def _place(self, real: Path) -> str:
+        if self._root is None or _below(real, self._root) is not None:
+            return INSIDE
+        return OTHER if _root_of(real.parent) is not None else OUTSIDE
 
     def _look_at_rules(self) -> None:
         found = tuple(file for path in self._candidates() if (file := self._rule(path)) is not None)
@@ -175,7 +196,7 @@ class Shelf(Looker):
     def _rule(self, path: Path) -> RulesFile | None:
         """A rules file with what it says now, `None` if it is not there; its earlier states stay known."""
         now, mark = self._clock(), _mark(path)
-        if mark is None:
+        if not mark:
             return None
         known, then = self._rules.get(path, (RulesFile(self._name(path), wanted=path in self._wanted_rules()), None))
         if mark != then:
@@ -195,7 +216,10 @@ class Shelf(Looker):
 def _content(path: Path, limit: int) -> bytes | None:
     """What a regular file holds, `None` if there is none, it cannot be read, or is larger than the limit."""
     try:
-        # Without blocking, should a pipe have taken the file's place.
+        # Whoever opens a pipe lets its writer go on, and a device may do anything.
+        if not stat.S_ISREG(path.stat().st_mode):
+            return None
+        # Without blocking, should one have taken the file's place meanwhile.
         descriptor = os.open(path, _FLAGS)
         with os.fdopen(descriptor, "rb") as stream:
             status = os.fstat(descriptor)
@@ -207,17 +231,20 @@ def _content(path: Path, limit: int) -> bytes | None:
 
 
 def _mark(path: Path) -> Mark | None:
-    """What changes whenever a file is written to; `None` if there is no file."""
+    """What changes whenever a file is written to, or a link is set to another one; `None` if there is no file, and
+    nothing if nobody can tell."""
     try:
         status = path.stat()
-    except (OSError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
-    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    except OSError as error:
+        return None if error.errno in (errno.ENAMETOOLONG, errno.ELOOP) else ()
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_dev
 
 
 def _settled(mark: Mark, now: float) -> bool:
     """Whether a mark that is the same later means the same content. On Windows ctime is when the file was made."""
-    return sys.platform != "win32" and now - max(mark[2], mark[3]) / 1e9 > RACY_SECONDS
+    return sys.platform != "win32" and now - max(mark[:2]) / 1e9 > RACY_SECONDS
 
 
 def _real(path: Path) -> Path:
@@ -247,9 +274,11 @@ def _exists(path: Path) -> bool:
 def _shared_git_dir(root: Path) -> bool:
     """Whether the root's git directory belongs to another work tree, as in a copied one: git notes in `gitdir` which
     work tree it made it for (gitrepository-layout(5))."""
-    try:
-        named = (root / ".git").read_text("utf-8").removeprefix("gitdir:").strip()
-        back = (root / named / "gitdir").read_text("utf-8").strip()
-    except (OSError, ValueError):  # a directory of its own, or one that notes nothing
-        return False
-    return _real(root / named / back) != _real(root / ".git")
+    named = _line(root / ".git").removeprefix("gitdir:").strip()
+    back = _line(root / named / "gitdir").strip() if named else ""
+    # Without one it is a directory of its own, or one that notes nothing.
+    return bool(back) and _real(root / named / back) != _real(root / ".git")
+
+
+def _line(path: Path) -> str:
+    return os.fsdecode(_content(path, _GITFILE_BYTES) or b"")

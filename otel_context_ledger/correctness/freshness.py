@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 
 import xxhash
 
+from otel_context_ledger.correctness.accesses import loose
 from otel_context_ledger.correctness.policy import RulesFile
-from otel_context_ledger.correctness.reads import Known, Reading, loose
+from otel_context_ledger.correctness.reads import MAX_READINGS, Known, Reading
 from otel_context_ledger.model import UNKNOWN, Check, Findings
 from otel_context_ledger.records import changed, quick
 
@@ -28,9 +29,9 @@ _NO_END = 1 << 40
 @quick
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The looks at a file, one after the other, that found the same: digests of its content (`None`: not readable,
-    `MISSING`: not there) and of that without line ends, its number of lines, the first and the last of these looks
-    (seconds)."""
+    """The looks at a file, one after the other, that found the same: digests of its content (`None`: not readable or
+    not remembered, `MISSING`: not there) and of that without line ends, its number of lines, the first and the last of
+    these looks (seconds)."""
 
     digest: int | None
     loose: int
@@ -41,24 +42,34 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """Where a file lies, and what was found there, oldest first and at least once."""
+    """Where a file lies, what was found there, oldest first and at least once, and its path without links, if known:
+    one file may be read by several paths."""
 
     place: str
     spans: tuple[Span, ...] = ()
+    real: str | None = None
 
     def after(self, content: bytes | None, there: bool, now: float) -> Looks:
         """The same with one more look, that found this content or could not read what is there."""
         digest = (None if there else MISSING) if content is None else xxhash.xxh3_64_intdigest(content)
         last = self.spans[-1] if self.spans else None
         if last is not None and last.digest == digest:
-            return Looks(self.place, (*self.spans[:-1], changed(last, last=now)))
+            return self.still(now)
         text = content or b""
         lines = text.count(b"\n") + (not text.endswith(b"\n") and bool(text))
-        return Looks(self.place, (*self.spans[1 - MAX_SPANS :], Span(digest, loose(text), lines, now, now)))
+        spans = _bounded((*self.spans, Span(digest, loose(text), lines, now, now)))
+        return Looks(self.place, spans, self.real)
 
     def still(self, now: float) -> Looks:
         """The same with one more look, that found what was there before."""
-        return Looks(self.place, (*self.spans[:-1], changed(self.spans[-1], last=now)))
+        return Looks(self.place, (*self.spans[:-1], changed(self.spans[-1], last=now)), self.real)
+
+
+def _bounded(spans: tuple[Span, ...]) -> tuple[Span, ...]:
+    """The first and the latest spans; of those between it is not remembered what was found."""
+    if len(spans) <= MAX_SPANS:
+        return spans
+    return (spans[0], Span(None, 0, 0, spans[1].first, spans[2].last), *spans[3:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +132,37 @@ def judge(files: Mapping[str, Known], shelved: Shelved | None, before: Judged, w
     if before.files is files and before.shelved is shelved:
         return before
     looks = shelved.files if shelved is not None else {}
-    opinions = dict(_opinions(files, looks, before.opinions))
+    opinions = dict(_opinions(*_gathered(files, looks), before.opinions))
     found = [(path, opinion) for path, (_, _, opinion) in opinions.items()]
     repeated = sum([opinion.repeated for _, opinion in found]) if found else None
     check = _check(found, files, shelved, writers) if shelved is not None else None
     return Judged(check, repeated, files, shelved, opinions)
+
+
+def _gathered(
+    files: Mapping[str, Known], looks: Mapping[str, Looks]
+) -> tuple[Mapping[str, Known], Mapping[str, Looks]]:
+    """Files by the first path that each was read by; the looks at it are the oldest ones."""
+    paths: dict[str, list[str]] = {}
+    for path in files:
+        look = looks.get(path)
+        paths.setdefault(look.real or path if look is not None else path, []).append(path)
+    if len(paths) == len(files):
+        return files, looks
+    found = {several[0]: _joined([files[path] for path in several]) for several in paths.values()}
+    oldest = {several[0]: _oldest([looks[path] for path in several]) for several in paths.values() if len(several) > 1}
+    return found, {**looks, **oldest}
+
+
+def _joined(every: Sequence[Known]) -> Known:
+    if len(every) == 1:
+        return every[0]
+    readings = sorted([one for known in every for one in known.readings], key=lambda reading: reading.seen)
+    return Known(tuple(readings[-MAX_READINGS:]), sum(known.stubs for known in every))
+
+
+def _oldest(every: Sequence[Looks]) -> Looks:
+    return min(every, key=lambda looks: looks.spans[0].first if looks.spans else float("inf"))
 
 
 def _opinions(
@@ -159,7 +196,10 @@ def _why_unknown(readings: Sequence[Reading], looks: Looks) -> str:
         return "unreadable"
     if all(span.digest == MISSING for span in looks.spans):
         return "not_found"
-    return "not_looked_at" if any(_held(reading, looks) is None for reading in readings) else "seen_late"
+    held = [_held(reading, looks) for reading in readings]
+    if any(span is None for span in held):
+        return "not_looked_at"
+    return "not_remembered" if any(span is not None and span.digest is None for span in held) else "seen_late"
 
 
 def _weighed(readings: Sequence[Reading], looks: Looks) -> tuple[str, bool, bool, float]:
@@ -180,7 +220,7 @@ def _counting(readings: Sequence[Reading], looks: Looks) -> Iterator[tuple[Readi
     now, covered = looks.spans[-1], set[tuple[int, int]]()
     for at in range(len(readings) - 1, -1, -1):
         reading = readings[at]
-        part = (reading.first, _end(reading, looks))
+        part = _part(reading, looks)
         counts = part not in covered and _overlap(part, covered) < part[1] - part[0] + 1
         overtaken = counts and reading.write and at > 0 and _overtaken(reading, readings[at - 1], looks)
         if counts:
@@ -191,12 +231,18 @@ def _counting(readings: Sequence[Reading], looks: Looks) -> Iterator[tuple[Readi
             covered.add(part)
 
 
-def _end(reading: Reading, looks: Looks) -> int:
-    """The last line that a reading is about: all that may come, if it went to the end of the file as it was then."""
+def _part(reading: Reading, looks: Looks) -> tuple[int, int]:
+    """The lines that a reading is about: all that may come, if it went to the end of the file as it was then."""
     held = _held(reading, looks)
-    if reading.last is None or (held is not None and reading.last >= held.lines):
-        return _NO_END
-    return reading.last
+    first, last = _within(reading, held.lines if held is not None else 0)
+    whole = reading.last is None or (held is not None and reading.last >= held.lines)
+    return first, _NO_END if whole else last
+
+
+def _within(reading: Reading, lines: int) -> tuple[int, int]:
+    """The lines that were asked for, of a file that has so many."""
+    first = reading.first if reading.first > 0 else max(1, lines + reading.first + 1)
+    return first, lines if reading.last is None else reading.last
 
 
 def _word(reading: Reading, looks: Looks, now: Span) -> str:
@@ -235,11 +281,17 @@ def _covered(readings: Sequence[Reading], lines: int | None) -> int | None:
     if lines is None or any(one.cut and not one.size for one in readings):
         return None
     parts = {
-        (one.first, lines if one.last is None else min(one.last, lines))
+        _told(one, lines)
         for one in readings
         if (not one.write and not (one.cut and one.last is None)) or one.content is not None
     }
     return _overlap((1, lines), parts)
+
+
+def _told(reading: Reading, lines: int) -> tuple[int, int]:
+    """The lines of a file that a result holds: those asked for, and no more than the result has."""
+    first, last = _within(reading, lines)
+    return first, min(last, lines, first + reading.length - 1) if reading.length else min(last, lines)
 
 
 def _repeated(known: Known, looks: Looks | None) -> int:
@@ -266,7 +318,7 @@ def _again_read(
     known, size = same in told, 0
     told.add(same)
     if held is not None and held.digest is not None:
-        part = (one.first, held.lines if one.last is None else one.last)
+        part = _within(one, held.lines)
         earlier, length = parts.setdefault(held.digest, set()), part[1] - part[0] + 1
         size = round(one.size * _overlap(part, earlier) / length) if length > 0 else 0
         earlier.add(part)
@@ -290,7 +342,7 @@ def _check(
     words = [opinion.word for _, opinion in found]
     stale = [(path, opinion) for path, opinion in found if opinion.word == STALE]
     partial = [opinion for _, opinion in found if opinion.partial]
-    verdict, reason = _verdict(words, next((one.why for _, one in found if one.why), None), shelved)
+    verdict, reason = _verdict(words, next((one.why for _, one in found if one.why), "outside"), shelved)
     detail = [
         *(["stale_write"] if any(opinion.stale_write for _, opinion in stale) else []),
         *(["low"] if stale and all(opinion.low for _, opinion in stale) else []),
@@ -321,13 +373,14 @@ def _counts(words: Sequence[str], numbers: Mapping[str, int]) -> tuple[str, ...]
     return (*told, *(f"{name}={number}" for name, number in numbers.items() if name in said))
 
 
-def _verdict(words: Sequence[str], why: str | None, shelved: Shelved) -> tuple[str, str | None]:
-    """The verdict on all files together, and why it is none."""
+def _verdict(words: Sequence[str], why: str, shelved: Shelved) -> tuple[str, str | None]:
+    """The verdict on all files together, and why it is none. A file or two of another work tree, as of a library that
+    is installed from one, do not make this one the wrong one."""
     if shelved.rooted is False:
         return UNAVAILABLE, "no_repository"
     if STALE in words:
         return STALE, None
-    if OTHER in words or (words and all(word == OUTSIDE for word in words)):
+    if words.count(OTHER) > words.count(FRESH):
         return MISMATCH, None
     if FRESH in words:
         return FRESH, None

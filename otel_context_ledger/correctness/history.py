@@ -15,12 +15,17 @@ MAX_DEPTH = 4
 REASONING_MEMBERS = ("reasoning_content", "reasoning", "reasoning_details")
 # Calls that the provider answers itself, in the same turn: no result of theirs is the program's to send.
 _SERVED = ("server_tool_use", "mcp_call", "mcp_tool_use")
-_CALL_TYPES = ("tool_use", "function_call", "custom_tool_call", "local_shell_call", "computer_call", *_SERVED)
+_CALL_TYPES = (
+    *("tool_use", "function_call", "custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call"),
+    *("computer_call", *_SERVED),
+)
 _RESULT_TYPES = (
     "tool_result",
     "function_call_output",
     "custom_tool_call_output",
     "local_shell_call_output",
+    "shell_call_output",
+    "apply_patch_call_output",
     "computer_call_output",
 )
 _REASONING_TYPES = ("thinking", "redacted_thinking", "reasoning")
@@ -55,8 +60,8 @@ class ToolResult:
 @dataclass(frozen=True, slots=True)
 class Step:
     """One message or item. `role` is user, assistant, system, developer or tool; an item of the Responses API that has
-    no role has that of whoever makes it. `compaction` says that the provider itself put a summary here: `summary` is what
-    can be read of it, `id` the provider's name for it."""
+    no role has that of whoever makes it. `compaction` says that the provider itself put a summary here: `summary` is
+    what can be read of it, `id` the provider's name for it."""
 
     role: str | None
     texts: tuple[str, ...] = ()
@@ -121,14 +126,24 @@ def _chat_call(call: Json) -> ToolCall:
 def _call(block: Json) -> ToolCall:
     served = block.get("type") in _SERVED
     named = None if served else next((found for key in ("call_id", "id") if (found := _text(block.get(key)))), None)
-    sent = next((block[key] for key in ("arguments", "input", "action") if key in block), None)
+    sent = next((block[key] for key in ("arguments", "input", "action", "operation") if key in block), None)
+    place = block.get("environment")
+    if isinstance(place, Mapping) and place.get("type") != "local" and isinstance(sent, Mapping):
+        sent = {**sent, "host": place.get("type")}
     return ToolCall(named, _text(block.get("name")) or _text(block.get("type")), sent)
 
 
 def _result(block: Json) -> ToolResult:
     named = next((found for key in ("tool_use_id", "call_id", "id") if (found := _text(block.get(key)))), None)
     content = block.get("content") if "content" in block else block.get("output")
-    return ToolResult(named, tuple(_texts(content)), block.get("is_error") is True)
+    failed = block.get("is_error") is True or block.get("status") == "failed" or any(map(_failed, _maps(content)))
+    return ToolResult(named, tuple(_texts(content)), failed)
+
+
+def _failed(part: Json) -> bool:
+    """Whether a part of a result is that of a command that did not end well."""
+    outcome = part.get("outcome")
+    return isinstance(outcome, Mapping) and outcome.get("exit_code") != 0
 
 
 def _summary(item: Json) -> Step:
@@ -165,7 +180,8 @@ def _texts(value: object, depth: int = 0) -> Iterator[str]:
         if "role" in value or kind == "message" or kind in _COMPACTION_TYPES:
             yield from _texts(value.get("content"), depth + 1)
         elif kind in _TEXT_TYPES or kind is None:
-            yield from _texts(value.get("text", value.get("refusal")), depth + 1)
+            for member in ("text", "refusal", "stdout", "stderr"):
+                yield from _texts(value.get(member), depth + 1)
     elif depth < MAX_DEPTH and isinstance(value, (list, tuple)):
         for part in value:
             yield from _texts(part, depth + 1)
