@@ -152,6 +152,7 @@ CONTEXT_LEDGER_COMPACTION_REASON = "context_ledger.compaction.reason"
 CONTEXT_LEDGER_COMPACTION_ESTIMATED = "context_ledger.compaction.estimated"
 CONTEXT_LEDGER_COMPACTION_RECALL_HELD = "context_ledger.compaction.recall_held"
 CONTEXT_LEDGER_COMPACTION_RECALL_ASKED = "context_ledger.compaction.recall_asked"
+CONTEXT_LEDGER_COMPACTION_WORK_JUDGED = "context_ledger.compaction.work_judged"
 CONTEXT_LEDGER_COMPACTION_LOST = "context_ledger.compaction.lost"
 CONTEXT_LEDGER_COMPACTION_UNCERTAIN = "context_ledger.compaction.uncertain"
 CONTEXT_LEDGER_COMPACTION_SYMPTOMS = "context_ledger.compaction.symptoms"
@@ -638,6 +639,7 @@ TYPES: dict[str, str] = {
     CONTEXT_LEDGER_COMPACTION_ESTIMATED: "string[]",
     CONTEXT_LEDGER_COMPACTION_RECALL_HELD: "int",
     CONTEXT_LEDGER_COMPACTION_RECALL_ASKED: "int",
+    CONTEXT_LEDGER_COMPACTION_WORK_JUDGED: "int",
     CONTEXT_LEDGER_COMPACTION_LOST: "string[]",
     CONTEXT_LEDGER_COMPACTION_UNCERTAIN: "string[]",
     CONTEXT_LEDGER_COMPACTION_SYMPTOMS: "string[]",

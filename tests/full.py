@@ -185,6 +185,7 @@ COMPACTED = m.Compacted(
         "validator_result": "fail",
         "recall_held": 2,
         "recall_asked": 3,
+        "work_judged": 1,
         "lost": ["C2"],
         "uncertain": ["C3"],
     },

@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -18,8 +21,13 @@ from otel_context_ledger.cli.diagnose import since
 from otel_context_ledger.cli.symptoms import SYMPTOMS
 from tests.test_cli import FIRST, NOON, Run, place, run, written
 from tests.test_cli_tasks import told
+from tests.vectors import run_diagnose
 
 __all__ = ["place", "run"]
+
+CASES = json.loads((Path(__file__).parent.parent / "spec" / "vectors" / "diagnose.json").read_text("utf-8"))["cases"]
+# Fields of which null says that there was none, and not that nobody knows.
+NONE_THERE = {"cost": "no dollars", "cost.amount": "no dollars", "compaction_event": "no compaction"}
 
 GOOD = {**FIRST, "constraints_check": "held", "task_id": "T1", "session_id": "s1"}
 LOST = {
@@ -126,3 +134,43 @@ def test_lines_of_compactions_are_read(run: Run) -> None:
     }
     assert [named["s1"]["evidence"], named["s2"]["verdict"]] == [["c-1: T2:active->done:evidence=none"], "not_found"]
     assert "compactions: 1 line" in run("verify")[1]
+
+
+def blanked() -> Iterator[Any]:
+    """Each case in which a symptom is found, with one of the fields of its lines taken away."""
+    for case in CASES:
+        if case["want"]["verdict"] == "found":
+            yield from (
+                pytest.param(case["input"], name, id=f"{case['name']}-{name}") for name in _names(case["input"])
+            )
+
+
+def _names(given: Mapping[str, Any]) -> list[str]:
+    lines = [given.get("base", {}), *given["calls"], *given.get("compactions", [])]
+    plain = {name for line in lines for name, value in line.items() if not isinstance(value, dict)}
+    inner = {
+        f"{name}.{leaf}" for line in lines for name, value in line.items() if isinstance(value, dict) for leaf in value
+    }
+    return sorted((plain | inner) - NONE_THERE.keys() - {"times", "kind"})
+
+
+def _without(line: Mapping[str, Any], name: str) -> dict[str, Any]:
+    head, _, leaf = name.partition(".")
+    if head not in line:
+        return dict(line)
+    return {**line, head: _without(line[head], leaf) if leaf else None}
+
+
+@pytest.mark.parametrize(("given", "name"), blanked())
+def test_what_was_not_recorded_is_never_not_found(given: Mapping[str, Any], name: str) -> None:
+    """Take a field away from the lines in which a symptom is found: it is still found by the others, or nobody can
+    tell."""
+    lines = {key: [_without(line, name) for line in given[key]] for key in ("calls", "compactions") if key in given}
+    found = run_diagnose({**given, **lines, "base": _without(given.get("base", {}), name)}, {"verdict": ""})
+    assert found["verdict"] in ("found", "cannot_tell")
+
+
+@pytest.mark.parametrize("symptom", [one.id for one in SYMPTOMS])
+def test_of_lines_that_say_nothing_nothing_can_be_told(symptom: str) -> None:
+    """Two lines with nothing but their ids."""
+    assert run_diagnose({"symptom": symptom, "calls": [{}, {}]}, {"verdict": ""}) == {"verdict": "cannot_tell"}

@@ -149,6 +149,7 @@ const (
 	ContextLedgerCompactionEstimated            = "context_ledger.compaction.estimated"
 	ContextLedgerCompactionRecallHeld           = "context_ledger.compaction.recall_held"
 	ContextLedgerCompactionRecallAsked          = "context_ledger.compaction.recall_asked"
+	ContextLedgerCompactionWorkJudged           = "context_ledger.compaction.work_judged"
 	ContextLedgerCompactionLost                 = "context_ledger.compaction.lost"
 	ContextLedgerCompactionUncertain            = "context_ledger.compaction.uncertain"
 	ContextLedgerCompactionSymptoms             = "context_ledger.compaction.symptoms"

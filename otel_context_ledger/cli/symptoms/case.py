@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from otel_context_ledger.accounts import Books
+from otel_context_ledger.accounts import Books, Sums
+from otel_context_ledger.cli import checks
 from otel_context_ledger.cli.calls import MISSING, Call
 from otel_context_ledger.cli.printing import plural, share
+from otel_context_ledger.outcomes import Joined
 from otel_context_ledger.thresholds import DEFAULTS, Thresholds
 
 FOUND, NOT_FOUND, CANNOT_TELL = "found", "not_found", "cannot_tell"
 MAX_LISTED = 5
 LOST = frozenset({"lost", "superseded_revived"})
 _OPEN = frozenset({None, "unknown", "not_verifiable", "unavailable"})
+NO_SESSIONS = "sessions: no call names one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,25 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Work:
+    """A task, or one attempt at it, of which somebody told how it ended; what it took, and the word that stands."""
+
+    task_id: str | None
+    attempt_id: str | None
+    outcome: Joined
+    sums: Sums
+
+    @property
+    def name(self) -> str:
+        """What it is called in evidence."""
+        return f"task {self.task_id}" + (f", attempt {self.attempt_id}," if self.attempt_id else "")
+
+    def has(self, call: Call) -> bool:
+        """Whether a call was made for it."""
+        return call.text("task_id") == self.task_id and self.attempt_id in (None, call.text("attempt_id"))
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """Calls, each once and in the order in which they began; the books over them; the compactions that were told of,
     each once; and the thresholds."""
@@ -43,6 +65,19 @@ class Case:
     def own(self) -> list[Call]:
         """The calls of the agents themselves, without summaries and side calls."""
         return [call for call in self.calls if call.text("request_kind") in (None, "agent")]
+
+    def told(self) -> list[Work]:
+        """Everything of which an end was told: attempts by their own words, tasks by what was said of the whole. An
+        attempt without a call is told of only if it may have made those that name none."""
+        works: list[Work] = []
+        for account in self.books.accounts:
+            named = [one for one in account.attempts if one.attempt_id is not None and one.outcome.lines]
+            some = any(one.attempt_id is None for one in account.attempts)
+            tried = [Work(account.task_id, one.attempt_id, one.outcome, one.sums) for one in named]
+            works += [work for work in tried if some or work.sums.calls]
+            if account.outcome.lines and account.outcome.attempt_id is None:
+                works.append(Work(account.task_id, None, account.outcome, account.sums))
+        return works
 
     def sessions(self) -> dict[str, list[Call]]:
         """The agents' calls by session."""
@@ -75,6 +110,12 @@ def verdict(call: Call, field: str) -> str | None:
     """A check's verdict, where it is one."""
     word = call.text(field)
     return None if word in _OPEN else word
+
+
+def sure(call: Call, field: str) -> str | None:
+    """A check's verdict, where it leaves nothing open."""
+    word = verdict(call, field)
+    return None if word in checks.UNSURE else word
 
 
 def hit(call: Call) -> float | None:
@@ -123,5 +164,5 @@ def rounds(calls: Iterable[Call]) -> list[int]:
 
 def tells_of_compactions(case: Case) -> bool:
     """Whether the ledger would say that there was one: it has a field for it, or a line of one."""
-    fields = ("compaction_event", "summary_trusted")
+    fields = ("compaction_event", "summary_hash", "summary_trusted")
     return bool(case.compactions) or any(call.value(name) is not MISSING for call in case.calls for name in fields)

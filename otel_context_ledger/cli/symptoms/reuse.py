@@ -8,7 +8,7 @@ from statistics import median
 
 from otel_context_ledger.cli.calls import Call
 from otel_context_ledger.cli.printing import money, plural, span
-from otel_context_ledger.cli.symptoms.case import Case, Finding, causes, clear, found, hit, open_, reused
+from otel_context_ledger.cli.symptoms.case import NO_SESSIONS, Case, Finding, causes, clear, found, hit, open_, reused
 
 # Causes that are a change of what was sent or where to, and not the passing of time or the provider's doing.
 SWITCHES = frozenset({
@@ -16,7 +16,8 @@ SWITCHES = frozenset({
     "route_changed", "policy_changed", "volatile_prefix", "tools_changed", "tools_reordered",
     "tools_serialization_changed", "history_compacted", "history_rewritten", "retention_changed",
 })  # fmt: skip
-UNEXPLAINED = frozenset({"provider_unexplained", "previous_unknown", "not_reported"})
+NO_CAUSE = "no cause recorded"
+UNEXPLAINED = frozenset({"provider_unexplained", "previous_unknown", "not_reported", NO_CAUSE})
 LONG_PREFIX, SIGNIFICANT = 2_000, 0.05
 NO_COUNTS = "cached tokens: no call's provider reported them"
 FEWEST = 5
@@ -30,14 +31,13 @@ def after_model_switch(case: Case) -> Finding:
     hurt = [pair for pair in switched if hit(pair[1]) is not None and _long(pair[1])]
     if hurt:
         return found((_switch(old, call) for old, call in hurt), (call for _, call in hurt))
-    measured = [call for _, call in switched if hit(call) is not None]
-    if switched and not measured:
+    if any(hit(call) is None for _, call in switched):
         return open_("cached tokens of the calls that follow a change of the model")
     if any(call.text("model_id") is None for call in case.own):
         return open_("the model of every call")
     own = len(case.own)
     told = [f"changes of the model within a session: {len(switched)}"]
-    return clear(own, own, evidence=told) if case.sessions() else open_("sessions: no call names one")
+    return clear(own, own, evidence=told) if case.sessions() else open_(NO_SESSIONS)
 
 
 def _switches(case: Case) -> Iterator[tuple[Call, Call]]:
@@ -74,17 +74,22 @@ def which_switch(case: Case) -> Finding:
     measured = [call for call in case.own if hit(call) is not None]
     if not measured:
         return open_(NO_COUNTS)
-    missed = [call for call in measured if call.flag("miss_significant") and call.text("miss_cause")]
+    missed = [call for call in measured if _significant(call)]
     by_cause: dict[str, list[Call]] = {}
     for call in missed:
-        by_cause.setdefault(call.text("miss_cause") or "", []).append(call)
+        by_cause.setdefault(call.text("miss_cause") or NO_CAUSE, []).append(call)
     blamed = {cause: calls for cause, calls in by_cause.items() if cause in SWITCHES}
     if blamed:
         return found(_ranked(blamed), (call for calls in blamed.values() for call in calls))
-    dark = [call for call in missed if call.text("miss_cause") in UNEXPLAINED]
-    if dark:
+    if UNEXPLAINED & by_cause.keys():
         return open_(f"a cause that a change explains: {', '.join(_ranked(by_cause))}")
     return clear(len(measured), len(case.own))
+
+
+def _significant(call: Call) -> bool:
+    """Whether a miss is worth telling, by its line's own word, else by its counts."""
+    own = call.flag("miss_significant")
+    return own if own is not None else bool(call.count("avoidable_tokens")) and _long(call)
 
 
 def _ranked(by_cause: Mapping[str, list[Call]]) -> list[str]:

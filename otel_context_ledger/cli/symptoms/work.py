@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 
 from otel_context_ledger.accounts import Account
+from otel_context_ledger.cli import checks
 from otel_context_ledger.cli.calls import Call
 from otel_context_ledger.cli.printing import money, plural
-from otel_context_ledger.cli.symptoms.case import Case, Finding, clear, found, open_
+from otel_context_ledger.cli.symptoms.case import NO_SESSIONS, Case, Finding, clear, found, open_
 from otel_context_ledger.outcomes import FAILURE, SUCCESS
 
 if sys.version_info >= (3, 11):
@@ -29,11 +30,13 @@ def cheaper_sessions(case: Case) -> Finding:
     decided = [one for one in case.books.accounts if one.outcome.word in (SUCCESS, FAILURE)]
     if len(decided) < FEWEST:
         return open_(f"tasks with an outcome: {len(decided)} of the {FEWEST} that it takes to compare halves")
+    if not all(one.sessions for one in decided):
+        return open_("the sessions of every task that has an outcome")
     amounts = [one.sums.dollars for one in decided]
     if any(one.sums.partial or one.sums.quota for one in decided) or None in amounts:
         return open_("the dollars of every task that has an outcome: some are unknown or paid by quota")
     halves = decided[: len(decided) // 2], decided[len(decided) // 2 :]
-    sessions = [_spent(half) / max(1, sum(len(one.sessions) for one in half)) for half in halves]
+    sessions = [_spent(half) / sum(len(one.sessions) for one in half) for half in halves]
     successes = [sum(one.outcome.word == SUCCESS for one in half) for half in halves]
     if not successes[0]:
         return open_("a success among the earlier tasks")
@@ -53,7 +56,7 @@ def _spent(accounts: Sequence[Account]) -> float:
 
 def mixed_money(case: Case) -> Finding:
     """Calls that a plan pays for stand in one sum with calls that cost dollars."""
-    known = [call for call in case.calls if call.text("cost.unit") or call.text("provider_surface") in QUOTA_SURFACES]
+    known = [call for call in case.calls if _paid(call)]
     if not known:
         return open_("how calls are paid: no line says quota or dollars")
     priced = [call for call in known if _plan(call) and call.number("cost.amount") is not None]
@@ -64,8 +67,20 @@ def mixed_money(case: Case) -> Finding:
         f"{plural(one.sums.calls - one.sums.quota, 'call')} {money(one.sums.dollars)}: the dollars are not what it took"
         for one in mixed
     ]
-    ids = {one.task_id for one in mixed}
-    return found(told, [*priced, *_of(case, ids)]) if told else clear(len(known), len(case.calls))
+    if told:
+        return found(told, [*priced, *_of(case, {one.task_id for one in mixed})])
+    nobodys = [_plan(call) for call in known if call.text("task_id") is None]
+    if any(nobodys) and not all(nobodys):
+        return open_("tasks of the calls that a plan and of those that dollars paid for: none is named")
+    if any(map(_plan, known)) and len(known) < len(case.calls):
+        return open_(f"how {plural(len(case.calls) - len(known), 'call')} beside those of the plan are paid")
+    return clear(len(known), len(case.calls))
+
+
+def _paid(call: Call) -> bool:
+    """Whether it is known what pays for a call: a gateway without a name may stand before a plan."""
+    unit, surface = call.text("cost.unit"), call.text("provider_surface")
+    return surface in QUOTA_SURFACES or (unit is not None and surface not in (None, "unknown"))
 
 
 def _plan(call: Call) -> bool:
@@ -112,15 +127,22 @@ def lost_retry(case: Case) -> Finding:
     """A later attempt began in a new session that shares nothing with the one before."""
     if not case.books.accounts:
         return open_("tasks: no call names one (task(…), CONTEXT_LEDGER_TASK_ID)")
+    if not case.sessions():
+        return open_(NO_SESSIONS)
     tried = [one for one in case.books.accounts if len(one.sessions) > 1]
-    rows = [row for one in tried for row in _fresh(case, one)]
-    if rows:
-        return found((text for text, _ in rows), (call for _, call in rows))
-    return clear(len(tried), len(case.books.accounts), "task", ["tasks with more than one session are looked at"])
+    again = [pair for one in tried for pair in _begun_again(case, one)]
+    fresh = [pair for pair in again if pair[0].count("history_length") is not None]
+    if fresh:
+        return found((_restarted(*pair) for pair in fresh), (first for first, _ in fresh))
+    if again:
+        return open_(f"what {again[0][0].entry_id} was sent: a part of its history may be with the provider")
+    every = len(case.books.accounts)
+    return clear(every, every, "task", [f"with more than one session: {len(tried)}"])
 
 
-def _fresh(case: Case, account: Account) -> Iterator[tuple[str, Call]]:
-    """The sessions of a task that began after another had ended, as a cold start without its history or a summary."""
+def _begun_again(case: Case, account: Account) -> Iterator[tuple[Call, Call]]:
+    """The first calls of a task's sessions that began after another had ended and continue nothing, each with the last
+    call before it."""
     by_session: dict[str, list[Call]] = {}
     for call in case.own:
         if call.text("task_id") == account.task_id and call.text("session_id"):
@@ -131,20 +153,23 @@ def _fresh(case: Case, account: Account) -> Iterator[tuple[str, Call]]:
         begun = first.number("started_at")
         before = [one for at, one in ended if begun is not None and at <= begun]
         if before and _alone(first):
-            yield _restarted(account, first, before[-1]), first
+            yield first, before[-1]
         if last.closed is not None:
             ended.append((last.closed, last))
 
 
-def _restarted(account: Account, first: Call, before: Call) -> str:
+def _restarted(first: Call, before: Call) -> str:
     new = plural(first.count("history_length") or 0, "message")
     length = before.count("history_length")
     old = "nothing" if length is None else f"none of {plural(length, 'message')}"
     session = f"{first.text('session_id')} ({first.entry_id})"
-    return f"task {account.task_id}: {session} begins with {new} and shares {old} of {before.text('session_id')}"
+    advised = checks.advised(before)
+    after = f", whose last advice was {advised}" if advised else ""
+    task = first.text("task_id")
+    return f"task {task}: {session} begins with {new} and shares {old} of {before.text('session_id')}{after}"
 
 
 def _alone(call: Call) -> bool:
     """A session's first call that continues nothing, by all that is known of it; a subagent's is meant to."""
     names = ("fork_of", "parent_session_id", "comparable_id", "summary_hash")
-    return call.count("history_length") is not None and not any(call.text(name) for name in names)
+    return not any(call.text(name) for name in names)

@@ -45,13 +45,15 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What the validator found. `readable` says that there was a summary to read, `empty` that it held nothing."""
+    """What the validator found. `readable` says that there was a summary to read, `empty` that it held nothing; of
+    `judged` pieces of work it is known how far they were before."""
 
     validator: str
     standings: tuple[Standing, ...] = ()
     mismatches: tuple[Mismatch, ...] = ()
     readable: bool = False
     empty: bool = False
+    judged: int = 0
 
     @property
     def result(self) -> str | None:
@@ -89,7 +91,8 @@ def check(declared: m.Manifest, summary: str | None, validator: Validator) -> Au
     found = tuple(_stand(item, text, validator) for item in declared.asked)
     wrong = tuple(_mismatches(declared, text, validator))
     name = f"{validator.name}@{validator.version}"
-    return Audit(name, found, wrong, summary is not None, summary is not None and not text.strip())
+    judged = sum(item.status is not None for item in declared.items) if text.strip() else 0
+    return Audit(name, found, wrong, summary is not None, summary is not None and not text.strip(), judged)
 
 
 def elsewhere(audit: Audit, via: str, texts: Sequence[str], validator: Validator) -> Audit:

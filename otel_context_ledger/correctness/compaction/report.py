@@ -46,6 +46,7 @@ def _audited(audit: Audit) -> dict[str, object]:
         "validator_result": audit.result,
         "recall_held": held,
         "recall_asked": asked,
+        "work_judged": audit.judged,
         "lost": list(audit.lost[:MAX_LISTED]),
         "uncertain": list(audit.unsure[:MAX_LISTED]),
     }
