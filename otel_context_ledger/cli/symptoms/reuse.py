@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from statistics import median
@@ -23,6 +24,7 @@ NO_COUNTS = "cached tokens: no call's provider reported them"
 FEWEST = 5
 SLOWER = 1.5
 NEAR = 2.0
+MAX_LIKE = 50
 
 
 def after_model_switch(case: Case) -> Finding:
@@ -147,17 +149,25 @@ def _matched(calls: list[Call]) -> Iterator[tuple[Call, float, float]]:
     small, large = min(windows), max(windows)
     if small == large:
         return
-    other = [call for call in calls if call.count("context_window") == small]
+    others: dict[str | None, list[tuple[int, float]]] = {}
     for call in calls:
-        size = call.count("input_tokens") or 0
-        if call.count("context_window") != large or size > small:
-            continue
-        like = [one for one in other if _like(one, call)]
-        if like:
-            own = call.number("time_to_first_token") or 0.0
-            yield call, own, median(one.number("time_to_first_token") or 0.0 for one in like)
+        if call.count("context_window") == small:
+            others.setdefault(call.text("cache_outcome"), []).append(_timed(call))
+    others = {outcome: sorted(rows) for outcome, rows in others.items()}
+    for call in calls:
+        size, took = _timed(call)
+        if call.count("context_window") == large and size <= small:
+            like = _like(size, others.get(call.text("cache_outcome"), []))
+            if like:
+                yield call, took, median(like)
 
 
-def _like(one: Call, other: Call) -> bool:
-    sizes = one.count("input_tokens") or 0, other.count("input_tokens") or 0
-    return max(sizes) <= NEAR * min(sizes) and one.text("cache_outcome") == other.text("cache_outcome")
+def _timed(call: Call) -> tuple[int, float]:
+    return call.count("input_tokens") or 0, call.number("time_to_first_token") or 0.0
+
+
+def _like(size: int, rows: Sequence[tuple[int, float]]) -> list[float]:
+    """The times of prompts of about this size; of many those that are next to it."""
+    at = bisect_left(rows, (size, 0.0))
+    near = rows[max(0, at - MAX_LIKE) : at + MAX_LIKE]
+    return [took for other, took in near if max(other, size) <= NEAR * min(other, size)]

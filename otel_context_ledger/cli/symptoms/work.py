@@ -129,8 +129,12 @@ def lost_retry(case: Case) -> Finding:
         return open_("tasks: no call names one (task(…), CONTEXT_LEDGER_TASK_ID)")
     if not case.sessions():
         return open_(NO_SESSIONS)
-    tried = [one for one in case.books.accounts if len(one.sessions) > 1]
-    again = [pair for one in tried for pair in _begun_again(case, one)]
+    tried = {one.task_id for one in case.books.accounts if len(one.sessions) > 1}
+    by_task: dict[str | None, dict[str, list[Call]]] = {name: {} for name in tried}
+    for call in case.own:
+        if call.text("task_id") in tried and (session := call.text("session_id")):
+            by_task[call.text("task_id")].setdefault(session, []).append(call)
+    again = [pair for sessions in by_task.values() for pair in _begun_again(sessions)]
     fresh = [pair for pair in again if pair[0].count("history_length") is not None]
     if fresh:
         return found((_restarted(*pair) for pair in fresh), (first for first, _ in fresh))
@@ -140,15 +144,11 @@ def lost_retry(case: Case) -> Finding:
     return clear(every, every, "task", [f"with more than one session: {len(tried)}"])
 
 
-def _begun_again(case: Case, account: Account) -> Iterator[tuple[Call, Call]]:
+def _begun_again(sessions: Mapping[str, Sequence[Call]]) -> Iterator[tuple[Call, Call]]:
     """The first calls of a task's sessions that began after another had ended and continue nothing, each with the last
     call before it."""
-    by_session: dict[str, list[Call]] = {}
-    for call in case.own:
-        if call.text("task_id") == account.task_id and call.text("session_id"):
-            by_session.setdefault(call.text("session_id") or "", []).append(call)
     ended: list[tuple[float, Call]] = []
-    for calls in by_session.values():
+    for calls in sessions.values():
         first, last = calls[0], calls[-1]
         begun = first.number("started_at")
         before = [one for at, one in ended if begun is not None and at <= begun]
