@@ -6,9 +6,9 @@ them; unknown is never 0, and quota is never dollars.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import TypeVar
 
@@ -21,7 +21,7 @@ Key = TypeVar("Key", bound=Hashable)
 @dataclass(frozen=True, slots=True)
 class Expense:
     """One call as accounts see it. `dollars` is `None` where nobody knows; `error` says why it is no success: an
-    error's type, or the finish reason of an answer that only looks complete."""
+    error's type, or the finish reason of an answer that only looks complete; `checks` are its pillars' verdicts."""
 
     entry_id: str
     started_at: float | None = None
@@ -38,12 +38,14 @@ class Expense:
     dollars: float | None = None
     quota: bool = False
     error: str | None = None
+    checks: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
     """Sums over calls. Of each kind of tokens, `unknown` counts the calls that are left out; `dollars` is over the
-    `priced` calls; `quota` are the calls that a plan pays for. A sum over no call at all is `None`."""
+    `priced` calls; `quota` are the calls that a plan pays for; `checks` counts the calls by pillar and verdict. A sum
+    over no call at all is `None`."""
 
     calls: int = 0
     failed: int = 0
@@ -58,6 +60,7 @@ class Sums:
     unpriced: int = 0
     unpriced_failed: int = 0
     quota: int = 0
+    checks: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     @property
     def partial(self) -> bool:
@@ -198,6 +201,7 @@ def total(calls: Sequence[Expense]) -> Sums:
         unpriced=len(paid) - len(dollars),
         unpriced_failed=sum(call.error is not None and call.dollars is None and not call.quota for call in calls),
         quota=len(calls) - len(paid),
+        checks=dict(Counter(pair for call in calls for pair in call.checks)),
     )
 
 

@@ -230,20 +230,21 @@ def test_show(run: Run) -> None:
     assert run("show") == (
         0,
         """\
-time                 id    session  model      input  cached   missed  reused  checks  cause                                  cost
-2026-11-03 12:00:00  aa11  s-one    kimi-k3   50,000       0   50,000     0 %  none    cold_start                          $0.1500
-2026-11-03 12:00:35  aa22  s-one    kimi-k3   55,000  12,288   42,712    22 %  none    volatile_prefix(datetime, second)   $0.0123
-2026-11-03 12:01:00  bb33  s-two    kimi-k3    1,000       ?        ?       ?  none    not_reported                              ?
-2026-11-03 12:01:30  cc44  s-one    kimi-k3        ?       ?        ?       ?  none    failed: APIConnectionError                ?
-2026-11-03 12:02:00  dd55  s-three  k3         2,000   1,990       10   >99 %  none                                          quota
-2026-11-03 12:02:30  ee66  s-one    kimi-k3   50,000       0   50,000     0 %  none    cold_start                         $0.2000*
-total                               6 calls  157,000  14,278  142,722     9 %                                              $0.3623
+time                 id    session  model      input  cached   missed  reused  checks     cause                                  cost
+2026-11-03 12:00:00  aa11  s-one    kimi-k3   50,000       0   50,000     0 %  unchecked  cold_start                          $0.1500
+2026-11-03 12:00:35  aa22  s-one    kimi-k3   55,000  12,288   42,712    22 %  unchecked  volatile_prefix(datetime, second)   $0.0123
+2026-11-03 12:01:00  bb33  s-two    kimi-k3    1,000       ?        ?       ?  unchecked  not_reported                              ?
+2026-11-03 12:01:30  cc44  s-one    kimi-k3        ?       ?        ?       ?  unchecked  failed: APIConnectionError                ?
+2026-11-03 12:02:00  dd55  s-three  k3         2,000   1,990       10   >99 %  unchecked                                        quota
+2026-11-03 12:02:30  ee66  s-one    kimi-k3   50,000       0   50,000     0 %  unchecked  cold_start                         $0.2000*
+total                               6 calls  157,000  14,278  142,722     9 %  unchecked                                      $0.3623
 
 input, cached and missed: sums over the 4 calls whose cached tokens are known; 2 unknown
 input of all calls: 158,000 tokens over 5 calls; 1 unknown
 cost: $0.3623 over 3 calls, $0.2000 of it as stated by the provider (*); 2 unknown
 quota: 1 call, 2,000 input and 20 output tokens
 not run to their end: 1 call
+correctness: not checked; reuse does not show that the context was right.
 """,
         "",
     )
@@ -255,14 +256,15 @@ def test_show_of_nothing_known(run: Run) -> None:
     assert run("show") == (
         0,
         """\
-time                 id    session  model    input  cached  missed  reused  checks  cause                       cost
-2026-11-03 12:01:30  cc44  s-one    kimi-k3      ?       ?       ?       ?  none    failed: APIConnectionError     ?
-total                               1 call       ?       ?       ?       ?                                         ?
+time                 id    session  model    input  cached  missed  reused  checks     cause                       cost
+2026-11-03 12:01:30  cc44  s-one    kimi-k3      ?       ?       ?       ?  unchecked  failed: APIConnectionError     ?
+total                               1 call       ?       ?       ?       ?  unchecked                                 ?
 
 input, cached and missed: sums over the 0 calls whose cached tokens are known; 1 unknown
 input of all calls: ? tokens over 0 calls; 1 unknown
 cost: ? over 0 calls; 1 unknown
 not run to their end: 1 call
+correctness: not checked; reuse does not show that the context was right.
 """,
         "",
     )
@@ -301,6 +303,7 @@ def test_show_as_json(run: Run) -> None:
             "measured": 0, "input_measured": None, "cached": None, "missed": None, "cached_share": None,
             "agent_cached_share": None, "cached_unknown": 1, "priced": 0, "dollars": None,
             "dollars_of_providers": None, "unpriced": 1, "quota_calls": 0, "quota_input": None, "quota_output": None,
+            "checks": {},
         },
         "not_calls": 0,
     }  # fmt: skip
@@ -315,7 +318,7 @@ def test_show_survives_values_of_wrong_types(run: Run) -> None:
     Path("ledger.jsonl").write_bytes(orjson.dumps(raw))
     code, out, _ = run("show")
     assert (code, out.splitlines()[1].split()) == (
-        0, ["?", "aa11", "a\ufffdb", "k3\ufffd[2J", "?", "?", "?", "?", "none", "cold_start", "?"],
+        0, ["?", "aa11", "a\ufffdb", "k3\ufffd[2J", "?", "?", "?", "?", "unchecked", "cold_start", "?"],
     )  # fmt: skip
 
 
@@ -369,10 +372,10 @@ def test_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert main(["show"]) == 0
     assert [row.rstrip() for row in terminal.getvalue().splitlines()[:4]] == [
-        "time            id         input  cached  reused  checks  cause           cost",
-        "11-03 12:00:35  01234567  55,000  12,288    22 %  none    volatile_pr  $0.0123",
-        "                                                          efix(dateti",
-        "                                                          me, second)",
+        "time            id         input  reused  checks     cause                cost",
+        "11-03 12:00:35  01234567  55,000    22 %  unchecked  volatile_prefix(  $0.0123",
+        "                                                     datetime,",
+        "                                                     second)",
     ]
 
 
@@ -676,7 +679,8 @@ def test_show_sums_the_checks(run: Run) -> None:
     written(Path("ledger.jsonl"), {**FIRST, **DRIFTED}, {**CLOCK, **sound}, {**UNREPORTED, **unsure})
     out = run("show")[1].splitlines()
     at = out[0].index("checks"), out[0].index("cause")
-    assert [row[slice(*at)].strip() for row in out[1:4]] == ["tools invalid_call", "tools consistent", "tools unknown"]
+    assert [row[slice(*at)].strip() for row in out[1:4]] == ["tools invalid_call", "1 of 5 in order", "unknown"]
+    assert out[4][slice(*at)].strip() == "tools invalid_call"
     assert out[-1] == "tools: in order in 1 of the 2 calls whose verdict is known; 1 unknown"
 
 

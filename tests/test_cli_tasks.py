@@ -56,13 +56,13 @@ def test_tasks(run: Run) -> None:
     assert run("tasks") == (
         0,
         """\
-task          outcome  attempts  sessions  calls    input  cached  output               cost  last error
-TASK-8421     success         2         2      3  100,000   2,000     800          ≥ $3.0000  APIConnectionError
-  attempt 1   failure                   1      2   50,000   1,000     400          ≥ $2.0000  APIConnectionError
-  attempt 2   success                   1      1   50,000   1,000     400            $1.0000
-TASK-9        unknown                   1      1    2,000   1,990      20              quota
-unattributed                            0      1   50,000       0     400            $0.1500
-total                                          5  152,000   3,990   1,220  ≥ $3.1500 + quota
+task          outcome  attempts  sessions  calls    input  cached  checks     output               cost  last error
+TASK-8421     success         2         2      3  100,000   2,000  unchecked     800          ≥ $3.0000  APIConnectionError
+  attempt 1   failure                   1      2   50,000   1,000  unchecked     400          ≥ $2.0000  APIConnectionError
+  attempt 2   success                   1      1   50,000   1,000  unchecked     400            $1.0000
+TASK-9        unknown                   1      1    2,000   1,990  unchecked      20              quota
+unattributed                            0      1   50,000       0  unchecked     400            $0.1500
+total                                          5  152,000   3,990  unchecked   1,220  ≥ $3.1500 + quota
 
 successful: 1 of 1 task with an outcome (100 %); 1 task unknown, left out
 cost per successful task: ≥ $3.0000, failed attempts and failed tasks counted in
@@ -71,9 +71,9 @@ partial: the cost of 1 call is unknown (1 of them failed), which is not zero
 unattributed: 1 call for which no task was named
 correctness: not checked; reuse does not show that the context was right.
 
-surface             model    calls    input  cached  output       cost  successes  failures  per success
-kimi_open_platform  kimi-k3      4  150,000   2,000   1,200  ≥ $3.1500          1         0    ≥ $3.0000
-kimi_code           k3           1    2,000   1,990      20      quota          0         0        quota
+surface             model    calls    input  cached  checks     output       cost  successes  failures  per success
+kimi_open_platform  kimi-k3      4  150,000   2,000  unchecked   1,200  ≥ $3.1500          1         0    ≥ $3.0000
+kimi_code           k3           1    2,000   1,990  unchecked      20      quota          0         0        quota
 """,
         "",
     )  # fmt: skip
@@ -94,8 +94,8 @@ def test_tasks_on_a_file_without_any(run: Run) -> None:
     assert (code, out.splitlines()[1:6]) == (
         0,
         [
-            "unattributed                            1      1  50,000       0     400  $0.1500",
-            "total                                          1  50,000       0     400  $0.1500",
+            "unattributed                            1      1  50,000       0  unchecked     400  $0.1500",
+            "total                                          1  50,000       0  unchecked     400  $0.1500",
             "",
             "successful: 0 of 0 tasks with an outcome",
             "cost per successful task: ?, failed attempts and failed tasks counted in",
@@ -177,13 +177,18 @@ def test_outcome_of_a_task_without_calls(run: Run) -> None:
 
 
 def test_other_commands_beside_outcomes(run: Run) -> None:
-    """`show` counts calls alone, `explain` says how the call's task ended, `verify` finds nothing wrong."""
+    """`show` counts calls alone, `explain` says how the call's attempt and its task ended, `verify` finds nothing
+    wrong."""
     ledger()
     assert len(orjson.loads(run("show", "--json")[1])["calls"]) == 5
     assert run("explain", "bb22")[1].splitlines()[2] == (
-        "task         TASK-8421, attempt 2; outcome success (tests passed, accepted), told 2026-11-03 17:00:00."
+        "task         TASK-8421, attempt 2: success (tests passed, accepted), told 2026-11-03 17:00:00."
     )
-    assert run("explain", "dd55")[1].splitlines()[2] == "task         TASK-9; outcome unknown, nobody told."
+    assert run("explain", "aa11")[1].splitlines()[2:4] == [
+        "task         TASK-8421, attempt 1: failure (tests failed, 2 tests red), told 2026-11-03 12:00:15.",
+        "task         TASK-8421, all attempts: success (tests passed, accepted), told 2026-11-03 17:00:00.",
+    ]
+    assert run("explain", "dd55")[1].splitlines()[2] == "task         TASK-9: unknown, nobody told how it ended."
     code, out, _ = run("verify")
     assert (code, out.splitlines()[-1]) == (0, "outcomes of tasks: 2 lines")
 

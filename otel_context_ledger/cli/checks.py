@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from otel_context_ledger.cli.calls import Call
 from otel_context_ledger.cli.printing import plural, span
@@ -12,6 +13,7 @@ CHECKS = {
     "policy_check": "policy", "repo_check": "repository", "tools_check": "tools",
     "constraints_check": "constraints", "state_check": "state",
 }  # fmt: skip
+ORDER = tuple(CHECKS.values())
 # The verdicts that say that all is well.
 SOUND = frozenset({"consistent", "fresh", "held", "compatible"})
 UNSURE = frozenset({"unknown", "unavailable", "not_verifiable", "uncertain"})
@@ -62,12 +64,50 @@ def verdicts(call: Call) -> list[tuple[str, str | None]]:
     return [(name, call.text(field)) for field, name in CHECKS.items()]
 
 
+def known(call: Call) -> tuple[tuple[str, str], ...]:
+    """The pillars that looked, each with its verdict."""
+    return tuple((name, verdict) for name, verdict in verdicts(call) if verdict is not None)
+
+
 def short(call: Call) -> str:
-    """The verdicts of a call in a few words: what is not well, else what is."""
-    known = [(name, verdict) for name, verdict in verdicts(call) if verdict is not None]
-    bad = [pair for pair in known if pair[1] not in SOUND | UNSURE]
-    sound = [pair for pair in known if pair[1] in SOUND]
-    return ", ".join(f"{name} {verdict}" for name, verdict in bad or sound or known) or "none"
+    """The verdicts of a call in a few words: what is not well, else how much is known to be."""
+    return tally(Counter(known(call)))
+
+
+def tally(counted: Mapping[tuple[str, str], int]) -> str:
+    """The verdicts of calls in a few words, counted by pillar and verdict: what is not well in any of them, and in how
+    many if that is more than one; else how many of the pillars are known to be well in each that they looked at."""
+    if not fine(counted):
+        bad = [pair for pair in counted if pair[1] not in SOUND | UNSURE]
+        order = sorted(bad, key=lambda pair: (-counted[pair], ORDER.index(pair[0])))
+        return ", ".join(f"{' '.join(pair)}{f' ×{counted[pair]:,}' if counted[pair] > 1 else ''}" for pair in order)
+    unsure = {name for name, verdict in counted if verdict in UNSURE}
+    sound = {name for name, _ in counted} - unsure
+    return f"{len(sound)} of {len(ORDER)} in order" if sound else "unknown" if unsure else "unchecked"
+
+
+def beside(calls: Iterable[Call]) -> str:
+    """The verdicts of calls as they are said beside a figure in a sentence."""
+    counted = of_all(calls)
+    return f"checks: {tally(counted)}" if counted else "unchecked"
+
+
+def fine(counted: Iterable[tuple[str, str]]) -> bool:
+    """Whether none of these verdicts says that something is wrong."""
+    return all(verdict in SOUND | UNSURE for _, verdict in counted)
+
+
+def of_all(calls: Iterable[Call]) -> Mapping[tuple[str, str], int]:
+    """The verdicts of calls, counted by pillar and verdict."""
+    return Counter(pair for call in calls for pair in known(call))
+
+
+def spread(counted: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
+    """The same for programs: by pillar, how many calls have each verdict."""
+    found: dict[str, dict[str, int]] = {}
+    for (name, verdict), number in counted.items():
+        found.setdefault(name, {})[verdict] = number
+    return found
 
 
 def advised(call: Call) -> str:
@@ -78,14 +118,14 @@ def advised(call: Call) -> str:
 
 def told(call: Call) -> Iterator[str]:
     """All verdicts in a sentence."""
-    known = [(name, verdict) for name, verdict in verdicts(call) if verdict is not None]
+    looked = known(call)
     open_ = [name for name, verdict in verdicts(call) if verdict is None]
-    if not known:
+    if not looked:
         yield f"not checked; {NO_PROOF}"
         return
-    words = [f"{name} {verdict}{_narrowed(call, name)}" for name, verdict in known]
+    words = [f"{name} {verdict}{_narrowed(call, name)}" for name, verdict in looked]
     rest = f"; not checked: {', '.join(open_)}" if open_ else ""
-    proof = "" if any(verdict not in UNSURE for _, verdict in known) else f"; {NO_PROOF[:-1]}"
+    proof = "" if any(verdict not in UNSURE for _, verdict in looked) else f"; {NO_PROOF[:-1]}"
     yield f"{', '.join(words)}{rest}{proof}."
 
 
@@ -183,7 +223,8 @@ def remedy(call: Call) -> str | None:
 
 def summary(calls: Sequence[Call]) -> list[str]:
     """For each pillar that looked, in how many of the calls all was well, and how many it could not tell of."""
-    return [line for field, name in CHECKS.items() if (line := _summed(name, [call.text(field) for call in calls]))]
+    found = [line for field, name in CHECKS.items() if (line := _summed(name, [call.text(field) for call in calls]))]
+    return found or [f"correctness: not checked; {NO_PROOF}"]
 
 
 def _summed(name: str, found: Sequence[str | None]) -> str | None:

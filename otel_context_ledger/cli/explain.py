@@ -15,6 +15,7 @@ from otel_context_ledger.cli.calls import Book, Call
 from otel_context_ledger.cli.printing import UNKNOWN, Answer, Labels, Lines, count, moment, money, plural, share, span
 from otel_context_ledger.cli.show import cause, ending, is_quota
 from otel_context_ledger.config import Config
+from otel_context_ledger.outcomes import Joined
 
 PRICES_MISSING = {
     "usage_missing": "no usage was reported",
@@ -58,10 +59,19 @@ def _task(call: Call, book: Book) -> Iterator[str]:
     task, attempt = call.text("task_id"), call.text("attempt_id")
     if task is None:
         return
-    said = o.standing(book, task)
-    told = f"told {moment(said.told_at)}" if said.told_at is not None else "nobody told"
-    words = o.spelled(said.evidence, said.reason)
-    yield f"{task}{f', attempt {attempt}' if attempt else ''}; outcome {said.word}{words}, {told}."
+    if attempt is None:
+        yield f"{task}: {_ended(o.standing(book, task))}."
+        return
+    own = o.standing(book, task, attempt)
+    yield f"{task}, attempt {attempt}: {_ended(own)}."
+    whole = o.standing(book, task)
+    if whole != own:
+        yield f"{task}, all attempts: {_ended(whole)}."
+
+
+def _ended(said: Joined) -> str:
+    told = f"told {moment(said.told_at)}" if said.told_at is not None else "nobody told how it ended"
+    return f"{said.word}{o.spelled(said.evidence, said.reason)}, {told}"
 
 
 def _sent(call: Call, book: Book) -> Iterator[str]:

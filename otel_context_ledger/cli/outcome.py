@@ -94,8 +94,9 @@ def of(book: Book) -> Iterator[Outcome]:
         )
 
 
-def standing(book: Book, task_id: str) -> Joined:
-    """What stands of everything that was told of a task."""
+def standing(book: Book, task_id: str, attempt_id: str | None = None) -> Joined:
+    """What stands of everything that was told of a task, or of one attempt at it."""
     told = [one for one in of(book) if one.task_id == task_id]
     tried = {call.text("attempt_id"): None for call in book.calls if call.text("task_id") == task_id}
-    return join(told, tried)[0] if told else NOTHING
+    whole, attempts = join(told, tried) if told else (NOTHING, {})
+    return whole if attempt_id is None else attempts.get(attempt_id, NOTHING)

@@ -7,7 +7,7 @@ ratio is never an average of ratios, and quota is never dollars.
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from rich.text import Text
@@ -33,7 +33,7 @@ from otel_context_ledger.config import Config
 
 COLUMNS = (
     Column("time", skip=5), Column("id", most=8), Column("session", most=12, spare=1), Column("model", spare=3),
-    Column("input", right=True), Column("cached", right=True), Column("missed", right=True, spare=2),
+    Column("input", right=True), Column("cached", right=True, spare=4), Column("missed", right=True, spare=2),
     Column("reused", right=True), Column("checks", fold=True), Column("cause", fold=True), Column("cost", right=True),
 )  # fmt: skip
 # How a call that did not run to its end is shown; `complete` is shown by its cause.
@@ -51,6 +51,7 @@ class Totals:
     `cached`, `missed` and `input_measured` are over the `measured` calls whose cached tokens are known, `cached_share`
     is their ratio and `agent_cached_share` that of the agent's own calls among them; `dollars` are over the `priced`
     ones, `dollars_of_providers` being the part that providers stated themselves. `repeated` lines told of a call again.
+    `checks` counts the calls by pillar and verdict.
     """
 
     calls: int
@@ -73,6 +74,7 @@ class Totals:
     quota_calls: int
     quota_input: int | None
     quota_output: int | None
+    checks: Mapping[str, Mapping[str, int]]
 
 
 def answer(arguments: Namespace, settings: Config) -> Answer:
@@ -92,7 +94,7 @@ def answer(arguments: Namespace, settings: Config) -> Answer:
         "totals": asdict(sums),
         "not_calls": book.strange,
     }
-    sheet = Sheet(COLUMNS, [_row(call) for call in chosen], _total_row(sums))
+    sheet = Sheet(COLUMNS, [_row(call) for call in chosen], _total_row(sums, checks.tally(checks.of_all(chosen))))
     return Answer(document, [sheet, Lines(["", *_definitions(sums), *checks.summary(once(chosen)), *strange])])
 
 
@@ -126,6 +128,7 @@ def totals(lines: Sequence[Call]) -> Totals:
         quota_calls=len(quota),
         quota_input=_sum([number for call in quota if (number := call.count("input_tokens")) is not None]),
         quota_output=_sum([number for call in quota if (number := call.count("output_tokens")) is not None]),
+        checks=checks.spread(checks.of_all(calls)),
     )
 
 
@@ -220,10 +223,9 @@ def _row(call: Call) -> tuple[Cell, ...]:
 
 
 def _checks(call: Call) -> Text:
-    verdicts = {verdict for _, verdict in checks.verdicts(call) if verdict is not None}
     advised = checks.advised(call)
     told = f"{checks.short(call)}{f' → {advised}' if advised else ''}"
-    return styled(told, "yellow" if advised or verdicts - checks.SOUND - checks.UNSURE else "")
+    return styled(told, "yellow" if advised or not checks.fine(checks.known(call)) else "")
 
 
 def _verdict(call: Call) -> Text:
@@ -239,10 +241,10 @@ def _measured(call: Call) -> tuple[int, int] | None:
     return None if whole is None or cached is None else (whole, cached)
 
 
-def _total_row(sums: Totals) -> tuple[Cell, ...]:
+def _total_row(sums: Totals, checked: str) -> tuple[Cell, ...]:
     return (
         "total", "", "", plural(sums.calls, "call"), count(sums.input_measured), count(sums.cached), count(sums.missed),
-        share(sums.cached, sums.input_measured), "", "", _total_cost(sums),
+        share(sums.cached, sums.input_measured), checked, "", _total_cost(sums),
     )  # fmt: skip
 
 

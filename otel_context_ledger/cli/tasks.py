@@ -24,15 +24,15 @@ from otel_context_ledger.surfaces import facts
 UNATTRIBUTED = "unattributed"
 SUMS = (
     Column("calls", right=True), Column("input", right=True), Column("cached", right=True),
-    Column("output", right=True, spare=1), Column("cost", right=True),
+    Column("checks", fold=True), Column("output", right=True, spare=1), Column("cost", right=True),
 )  # fmt: skip
 TASKS = (
     Column("task", most=40), Column("outcome", fold=True), Column("attempts", right=True, spare=2),
     Column("sessions", right=True, spare=3), *SUMS, Column("last error", fold=True, spare=4),
 )  # fmt: skip
 SURFACES = (
-    Column("surface"), Column("model"), *SUMS, Column("successes", right=True), Column("failures", right=True),
-    Column("per success", right=True),
+    Column("surface", fold=True), Column("model", fold=True), *SUMS, Column("successes", right=True, spare=3),
+    Column("failures", right=True, spare=2), Column("per success", right=True),
 )  # fmt: skip
 STYLES = {SUCCESS: "green", FAILURE: "red"}
 
@@ -58,8 +58,7 @@ def answer(arguments: Namespace, settings: Config) -> Answer:
 def _correctness(book: Book, books: Books) -> list[str]:
     """What is known of the contexts that were reused: a cached token is no proof that it was right."""
     names = {account.task_id for account in books.accounts} | ({None} if books.unattributed else set())
-    found = checks.summary(once([call for call in book.calls if call.text("task_id") in names]))
-    return found or [f"correctness: not checked; {checks.NO_PROOF}"]
+    return checks.summary(once([call for call in book.calls if call.text("task_id") in names]))
 
 
 def opened(book: Book, failed: frozenset[str], wanted: str | None = None) -> Books:
@@ -100,6 +99,7 @@ def expense(call: Call, failed: frozenset[str]) -> Expense:
         dollars(call),
         is_quota(call),
         error,
+        checks.known(call),
     )
 
 
@@ -169,6 +169,7 @@ def _figures(sums: Sums) -> dict[str, object]:
         "cost_unknown_failed": sums.unpriced_failed,
         "partial": sums.partial,
         "quota_calls": sums.quota,
+        "checks": checks.spread(sums.checks),
     }
 
 
@@ -224,7 +225,8 @@ def _word(said: Joined) -> Cell:
 
 
 def _sums(sums: Sums) -> tuple[Cell, ...]:
-    return str(sums.calls), count(sums.input), count(sums.cached), count(sums.output), cost(sums)
+    checked = styled(checks.tally(sums.checks), "" if checks.fine(sums.checks) else "yellow")
+    return str(sums.calls), count(sums.input), count(sums.cached), checked, count(sums.output), cost(sums)
 
 
 def cost(sums: Sums) -> str:

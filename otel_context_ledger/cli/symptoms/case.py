@@ -130,6 +130,11 @@ def reused(call: Call) -> str:
     return "reuse unknown" if whole is None or cached is None else f"{share(cached, whole)} of {whole:,} tokens reused"
 
 
+def paired(call: Call) -> str:
+    """The share in words with the verdicts beside it, for evidence that names none itself."""
+    return f"{reused(call)}; {checks.beside([call])}"
+
+
 def causes(call: Call) -> list[str]:
     """The causes of a miss, the primary one first, without their details."""
     first = call.text("miss_cause")

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from statistics import median
 
+from otel_context_ledger.cli import checks
 from otel_context_ledger.cli.calls import Call
 from otel_context_ledger.cli.printing import money, plural, span
-from otel_context_ledger.cli.symptoms.case import NO_SESSIONS, Case, Finding, causes, clear, found, hit, open_, reused
+from otel_context_ledger.cli.symptoms.case import NO_SESSIONS, Case, Finding, causes, clear, found, hit, open_, paired
 
 # Causes that are a change of what was sent or where to, and not the passing of time or the provider's doing.
 SWITCHES = frozenset({
@@ -68,7 +69,7 @@ def _switch(old: Call, call: Call) -> str:
     cost = call.number("cost_avoidable")
     paid = f", {money(cost, call.text('cost.currency'))} of it avoidable" if cost else ""
     models = f"{old.text('model_id')} to {call.text('model_id')}"
-    return f"{call.entry_id}: {models} in one session, {_lost(call):,} tokens read anew{paid} ({reused(call)})"
+    return f"{call.entry_id}: {models} in one session, {_lost(call):,} tokens read anew{paid} ({paired(call)})"
 
 
 def which_switch(case: Case) -> Finding:
@@ -99,7 +100,7 @@ def _ranked(by_cause: Mapping[str, list[Call]]) -> list[str]:
         ((sum(map(_lost, calls)), cause, calls) for cause, calls in by_cause.items()), key=lambda row: -row[0]
     )
     return [
-        f"{cause}: {lost:,} tokens read anew in {plural(len(calls), 'call')} ({_first(calls)})"
+        f"{cause}: {lost:,} tokens read anew in {plural(len(calls), 'call')} ({_first(calls)}; {checks.beside(calls)})"
         for lost, cause, calls in sums
     ]
 
