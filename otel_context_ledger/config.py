@@ -76,9 +76,11 @@ def from_env(environ: Mapping[str, str]) -> Config:
         except ValueError as error:
             shown = "the value" if name == "digest_key" else repr(raw)
             warnings.append(f"{variable}: {shown} is not {forms}; using the default{_because(error)}")
+    advice: Mapping[str, float] = found.pop("advice", {})  # type: ignore[assignment]
     settings = replace(Config(), **found)  # type: ignore[arg-type]
     tables, more = _tables(settings.config)
-    return replace(settings, **tables, warnings=(*warnings, *more))  # type: ignore[arg-type]
+    settings = replace(settings, **tables, warnings=(*warnings, *more))  # type: ignore[arg-type]
+    return replace(settings, advice=replace(settings.advice, **advice))  # type: ignore[arg-type]
 
 
 def stated(environ: Mapping[str, str], variable: str) -> str:
@@ -155,6 +157,7 @@ _VARIABLES: Mapping[str, tuple[Callable[[str], object], str]] = {
     "provider_diagnostics": (_flag, "true or false"),
     "config": (_path, "a path"),
     "tool_properties": (_flag, "true or false"),
+    "advice": (thresholds.stated, "threshold=number,…"),
 }
 VARIABLES = tuple(PREFIX + name.upper() for name in _VARIABLES)
 

@@ -69,6 +69,12 @@ OTEL_CONTEXT_LEDGER_TOOL_PROPERTIES = "OTEL_CONTEXT_LEDGER_TOOL_PROPERTIES"
 Also read as `CONTEXT_LEDGER_TOOL_PROPERTIES`. Accepted: true, false, 1, 0, yes, no, on, off. Default: false.
 """
 
+OTEL_CONTEXT_LEDGER_ADVICE = "OTEL_CONTEXT_LEDGER_ADVICE"
+"""From where on advice is given and symptoms are told; goes before `[advice]` in the file.
+
+Also read as `CONTEXT_LEDGER_ADVICE`. Accepted: threshold=number, several separated by commas. Default: unset.
+"""
+
 OTEL_CONTEXT_LEDGER_REPOSITORY = "OTEL_CONTEXT_LEDGER_REPOSITORY"
 """The repository that the agent works on. `auto` looks from the working directory upwards.
 

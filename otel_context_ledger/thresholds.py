@@ -1,6 +1,7 @@
 """From where on something is worth telling: the numbers behind advice and symptoms, their defaults and bounds.
 
-What is told, and in which words, is left to those who tell it. A user sets them in `[advice]` of context-ledger.toml.
+What is told, and in which words, is left to those who tell it. A user sets them in `[advice]` of context-ledger.toml,
+or in CONTEXT_LEDGER_ADVICE, which goes before the file.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class Thresholds:
 
 
 DEFAULTS = Thresholds()
+MAX_DIGITS = 15
 
 
 def _share(value: object) -> bool:
@@ -56,6 +58,27 @@ def read(table: Mapping[str, object]) -> tuple[Thresholds, tuple[str, ...]]:
     bad = [_refused(name, value) for name, value in table.items() if name not in known and name != "expected"]
     pinned, worse = _pinned(table.get("expected", {}))
     return Thresholds(**known, expected=pinned), (*bad, *worse)  # type: ignore[arg-type]
+
+
+def stated(raw: str) -> Mapping[str, float]:
+    """`name=number,…` as the environment says it. Raises ValueError, which names what is none."""
+    pairs = [item.strip().partition("=") for item in raw.split(",") if item.strip()]
+    given = {name.strip(): _figure(number.strip()) for name, _, number in pairs}
+    for name, value in given.items():
+        if name not in _NUMBERS:
+            raise ValueError(f"{name!r} is none of {', '.join(_NUMBERS)}")
+        if not _NUMBERS[name][0](value):
+            raise ValueError(f"{name} is not {_NUMBERS[name][1]}")
+    return {name: value for name, value in given.items() if isinstance(value, (int, float))}
+
+
+def _figure(raw: str) -> object:
+    if raw.isdecimal() and len(raw) <= MAX_DIGITS:
+        return int(raw)
+    try:
+        return float(raw)
+    except ValueError:
+        return raw
 
 
 def _refused(name: str, value: object) -> str:

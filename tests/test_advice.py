@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from otel_context_ledger import thresholds
@@ -74,6 +75,36 @@ def test_thresholds_are_settings(tmp_path: Path) -> None:
         "room_calls, large_window, repeated_bytes, expected; ignored",
         "own.toml: [advice.expected] model_id = 'k3' is not a digest of one of policy_hash, tool_schema_hash, "
         "tool_contract_hash, repo_snapshot, summary_hash; ignored",
+    )
+
+
+def test_thresholds_in_the_environment_go_before_the_file(tmp_path: Path) -> None:
+    """`CONTEXT_LEDGER_ADVICE` sets some of them; the file's others and its digests stay."""
+    file = tmp_path / "own.toml"
+    file.write_text('[advice]\ncompact_at = 0.9\nroom_calls = 7\n[advice.expected]\npolicy_hash = "xxh3:1"\n', "utf-8")
+    found = from_env({"CONTEXT_LEDGER_CONFIG": str(file), "CONTEXT_LEDGER_ADVICE": "compact_at=0.5, compactions=4"})
+    assert (found.advice, found.warnings) == (
+        thresholds.Thresholds(compact_at=0.5, compactions=4, room_calls=7, expected={"policy_hash": "xxh3:1"}), (),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        ("compact_at=80", "compact_at is not a share above 0 and up to 1"),
+        ("compactions=2.5", "compactions is not a whole number above 0"),
+        ("high_reuse=nan", "high_reuse is not a share above 0 and up to 1"),
+        ("soon=1", "'soon' is none of compact_at, high_reuse, full_after, compactions, compaction_calls, room_calls, "
+         "large_window, repeated_bytes"),
+        ("compact_at", "compact_at is not a share above 0 and up to 1"),
+    ],
+)  # fmt: skip
+def test_wrong_thresholds_in_the_environment(raw: str, reason: str) -> None:
+    """One sentence with the value and what is wrong with it, and the defaults."""
+    found = from_env({"CONTEXT_LEDGER_ADVICE": raw})
+    assert (found.advice, found.warnings) == (
+        thresholds.DEFAULTS,
+        (f"CONTEXT_LEDGER_ADVICE: {raw!r} is not threshold=number,…; using the default ({reason})",),
     )
 
 
