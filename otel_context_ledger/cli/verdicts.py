@@ -16,6 +16,8 @@ NOTHING_KNOWN = {
     "not_held": "the history holds no text of them.",
     "not_found": "they are not where the program works: what it read lies elsewhere (CONTEXT_LEDGER_REPOSITORY names a "
     "place).",
+    "outside": "what was read lies outside of the repository, and in no other one.",
+    "not_remembered": "the files have changed so often that their states in between are not remembered.",
     "unreadable": "the files cannot be read, or are too large.",
     "ledger_error": "the ledger itself failed at it, see its log.",
     "no_repository": "there is no git repository around the working directory.",

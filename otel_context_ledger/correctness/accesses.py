@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import resources
+from itertools import islice
 
 import orjson
 import xxhash
@@ -28,11 +29,12 @@ else:
 
 MAX_PATHS = 16
 MAX_PATH = 4096
+MAX_PATCHED = 64
 
 READ, WRITE, EDIT, PATCH, MOVE, SHELL = "read", "write", "edit", "patch", "move", "shell"
 _KINDS = (READ, WRITE, EDIT, PATCH, MOVE, SHELL)
 _DRIVE = re.compile(r"[A-Za-z]:/")
-_PATCHED = re.compile(r"^(?:\*\*\* (?:Add|Update|Delete) File: |\*\*\* Move to: |\+\+\+ b/)(.+?)\s*$", re.MULTILINE)
+_PATCHED = re.compile(r"^(?:\*\*\* (?:Add|Update|Delete) File: |\*\*\* Move to: |\+\+\+ b/)(.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +179,8 @@ def absolute(path: str, base: str) -> str | None:
 
 def loose(content: bytes) -> int:
     """A digest of a file's content that line ends and the last line break are no part of: writers choose them."""
-    return xxhash.xxh3_64_intdigest(content.replace(b"\r\n", b"\n").rstrip())
+    plain = content.replace(b"\r\n", b"\n") if b"\r" in content else content
+    return xxhash.xxh3_64_intdigest(plain.rstrip())
 
 
 def _given(arguments: object) -> Mapping[str, object]:
@@ -236,7 +239,7 @@ def _patch(call: ToolCall, given: Mapping[str, object], names: Lexicon, base: st
 
 
 def _patched(text: str, base: str) -> Iterator[Access]:
-    paths = dict.fromkeys(_PATCHED.findall(text))
+    paths = dict.fromkeys(found[1].strip() for found in islice(_PATCHED.finditer(text), MAX_PATCHED))
     return (Access(path, True) for one in paths if (path := absolute(one, base)) is not None)
 
 

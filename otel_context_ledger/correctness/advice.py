@@ -19,7 +19,7 @@ KEEP, COMPACT, NEW_SESSION, REBUILD_CONTEXT, LARGER_WINDOW, SMALLER_WINDOW = WOR
     "keep", "compact", "new_session", "rebuild_context", "larger_window", "smaller_window",
 )  # fmt: skip
 # A pillar to which nothing was declared was not asked; that it knows nothing is no reason for doubt.
-NOT_ASKED = frozenset({"reason=no_registry", "reason=no_rules_files", "reason=nothing_read"})
+NOT_ASKED = frozenset({"reason=no_registry", "reason=no_rules_files", "reason=nothing_read", "reason=outside"})
 LOOP, FREQUENT = "compaction_loop", "frequent_compaction"
 MAX_TEXT = 200
 MAX_ADVICE = 8

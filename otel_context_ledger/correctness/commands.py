@@ -11,9 +11,10 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 MAX_COMMAND = 4096
-MAX_WRITTEN = 1 << 20
+MAX_SEARCHED = 1 << 16
 # What a shell hands on as it stands: no variable, pattern, escape, history, tilde, brace or comment.
 _WORD = r"""(?:'[^']*'|"[^"$`\\!]*"|[\w./:,+@%^=-])+"""
 _TOKEN = re.compile(rf"(?P<gap>[ \t]+|\\\n)|(?P<operator>&&|;|\n|\|(?!\|))|(?P<word>{_WORD})")
@@ -91,8 +92,10 @@ def script(command: str | Sequence[str], forms: Forms) -> str | None:
 
 def moves(command: str | Sequence[str], forms: Forms, home: str) -> bool:
     """Whether a shell that goes on after this command may be in another directory than `home`."""
-    text = (script(command, forms) or "")[:MAX_WRITTEN]
-    found = _MOVE.findall(text)
+    text = script(command, forms) or ""
+    if len(text) > MAX_SEARCHED:
+        return True
+    found = [*islice(_MOVE.finditer(text), 2)]
     return bool(found) and not (len(found) == 1 and text.lstrip().startswith(f"cd {home} "))
 
 
@@ -101,7 +104,7 @@ def patch(command: str | Sequence[str], forms: Forms) -> tuple[str, str | None] 
     if not isinstance(command, str) and command and command[0] in forms.patches:
         return "\n".join(command[1:]), None
     text = script(command, forms) or ""
-    found = _PATCH.match(text)
+    found = _PATCH.match(text, 0, MAX_COMMAND)
     if found is None or found["name"] not in forms.patches or "*** Begin Patch" not in text:
         return None
     return text, _plain(found["directory"]) if found["directory"] else None
@@ -109,8 +112,8 @@ def patch(command: str | Sequence[str], forms: Forms) -> tuple[str, str | None] 
 
 def written(command: str | Sequence[str], forms: Forms) -> Told | None:
     """The file that a command writes from a text of its own, and does nothing else: `cat > file <<'END'`."""
-    text = (script(command, forms) or "")[:MAX_WRITTEN].strip(" \n")
-    found = _HEREDOC.match(text)
+    text = (script(command, forms) or "").rstrip(" \n")
+    found = _HEREDOC.match(text, 0, MAX_COMMAND)
     if found is None:
         return None
     end = f"\n{found['end'] or found['end2']}"
@@ -129,10 +132,10 @@ def told(command: str | Sequence[str], forms: Forms) -> Told | None:
 def _printed(command: str | Sequence[str], forms: Forms) -> Told | None:
     """What a command prints of files or changes in them, if it does nothing else than that."""
     text = script(command, forms)
-    if text is None:
-        return _told([([list(command)], "")], forms)
-    if len(text) > MAX_COMMAND:
+    if len(command if text is None else text) > MAX_COMMAND:
         return None
+    if text is None:
+        return _told([([command], "")], forms)
     pipelines = _pipelines(text)
     words = pipelines[0][0][0] if pipelines else []
     if len(pipelines) == 1 and len(pipelines[0][0]) == 1 and script(words, forms) is not None:

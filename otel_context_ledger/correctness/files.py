@@ -26,7 +26,8 @@ RULES = ("AGENTS.md", "CLAUDE.md", "KIMI.md", "MEMORY.md")
 
 MAX_WANTED = 1024
 MAX_ASKED = 256
-MAX_BYTES = 16 * 2**20
+# Of a larger file the digests would hold up the program's own threads for tens of milliseconds.
+MAX_BYTES = 4 * 2**20
 MAX_RULES_BYTES = 1 << 18
 MAX_LEVELS = 16
 # A file may be written twice within one tick of its clock: what was written a moment ago is read again.
