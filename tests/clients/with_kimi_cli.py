@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
@@ -42,7 +43,7 @@ C2 = "Ask before publish.sh is run"
 """
 SUMMARY = "app.py prints hi; migrations are not to be touched. " * 4
 READ = Answer("I look.", "It is one file.", (call("ReadFile", "call_1", path="app.py"),))
-SHELL = Answer("I run it.", "", (call("Shell", "call_2", command="cat app.py"),))
+SHELL = Answer("I run it.", "", (call("Shell", "call_2", command="cat rules.txt"),))
 SCRIPT = by_prompt(
     {
         "ZEROTH": [Answer("Hello.")],
@@ -82,6 +83,7 @@ def turns(place: Place, provider: Provider, *texts: str, instrumented: bool = Tr
     told = "".join(json.dumps({"role": "user", "content": text}) + "\n" for text in texts)
     env = {"KIMI_SHARE_DIR": str(root / "share"), "HOME": str(root / "home")}
     env["CONTEXT_LEDGER_CONFIG"] = str(root / "context-ledger.toml")
+    env["CONTEXT_LEDGER_REPOSITORY"] = "auto"
     return run(lambda _: line, place, provider, instrumented, told, **env)
 
 
@@ -102,6 +104,8 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
         (root / name).mkdir()
     (place.folder / "app.py").write_text('print("hi")\n', "utf-8")
     (place.folder / "AGENTS.md").write_text("Never touch migrations.\n", "utf-8")
+    (place.folder / "rules.txt").write_text("Be brief.\n", "utf-8")
+    subprocess.run(["git", "init", "--quiet"], cwd=place.folder, check=True)
     (root / "context-ledger.toml").write_text(DECLARED, "utf-8")
     with Provider(SCRIPT) as provider:
         turns(place, provider, "ZEROTH, hello.", instrumented=False)
@@ -179,6 +183,21 @@ def test_every_call_after_it_names_its_summary(session: Session) -> None:
         any(text.startswith("new_session: the summary failed") for text in e["advice"]) for e in session.resumed.entries
     ]
     assert advised == [False] * (COMPACTION + 1) + [True] * 3
+
+
+def test_the_files_that_it_reads_are_known(session: Session) -> None:
+    """One by its own tool, one more by its shell, in every call from then on; none is called stale, and the rules file
+    in its system part is the one on disk."""
+    told = [e for e in session.watched.entries if e["request_kind"] == "agent"]
+    files = [e["repository"]["counts"][0] for e in told]
+    assert files[:5] == ["files=0", "files=1", "files=2", "files=2", "files=2"]
+    verdicts = {e["repo_check"] for e in told}
+    assert ("fresh" in verdicts, verdicts - {"fresh", "unknown"}, told[-1]["policy_check"]) == (
+        True,
+        set(),
+        "consistent",
+    )
+    assert {e["repo_snapshot"] for e in told} <= {"pending", "git:unborn"}
 
 
 def test_the_session_is_the_agents_own(session: Session) -> None:
