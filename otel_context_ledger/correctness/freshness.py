@@ -24,6 +24,7 @@ MISSING = -1
 INSIDE, OTHER, OUTSIDE = "inside", "other", "outside"
 FRESH, STALE, MISMATCH, UNAVAILABLE = "fresh", "stale", "root_mismatch", "unavailable"
 _NO_END = 1 << 40
+_LINE_BREAK = 10
 
 
 @quick
@@ -31,13 +32,15 @@ _NO_END = 1 << 40
 class Span:
     """The looks at a file, one after the other, that found the same: digests of its content (`None`: not readable or
     not remembered, `MISSING`: not there) and of that without line ends, its number of lines, the first and the last of
-    these looks (seconds)."""
+    these looks (seconds), its size in bytes, and whether it is that of the span before with lines added at the end."""
 
     digest: int | None
     loose: int
     lines: int
     first: float
     last: float
+    size: int = 0
+    grown: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,8 @@ class Looks:
             return self.still(now)
         text = content or b""
         lines = text.count(b"\n") + (not text.endswith(b"\n") and bool(text))
-        spans = _bounded((*self.spans, Span(digest, loose(text), lines, now, now)))
+        grown = last is not None and _grown(last, text)
+        spans = _bounded((*self.spans, Span(digest, loose(text), lines, now, now, len(text), grown)))
         return Looks(self.place, spans, self.real)
 
     def still(self, now: float) -> Looks:
@@ -65,11 +69,18 @@ class Looks:
         return Looks(self.place, (*self.spans[:-1], changed(self.spans[-1], last=now)), self.real)
 
 
+def _grown(before: Span, text: bytes) -> bool:
+    if before.digest in (None, MISSING) or not 0 < before.size < len(text) or text[before.size - 1] != _LINE_BREAK:
+        return False
+    return xxhash.xxh3_64_intdigest(memoryview(text)[: before.size]) == before.digest
+
+
 def _bounded(spans: tuple[Span, ...]) -> tuple[Span, ...]:
     """The first and the latest spans; of those between it is not remembered what was found."""
     if len(spans) <= MAX_SPANS:
         return spans
-    return (spans[0], Span(None, 0, 0, spans[1].first, spans[2].last), *spans[3:])
+    grown = spans[1].grown and spans[2].grown
+    return (spans[0], Span(None, 0, 0, spans[1].first, spans[2].last, grown=grown), *spans[3:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +98,7 @@ class Shelved:
 @dataclass(frozen=True, slots=True)
 class Opinion:
     """What is held of one file: fresh, stale, unknown (`why`), other or outside. `low`: it changed after the program's
-    own edit, as by a formatter; `stale_write`: it was written although it had changed since it was read; `since` is
+    own edit, as by a formatter, or only grew, as a log; `stale_write`: it was written although it had changed since it was read; `since` is
     when it was last known to be as read (seconds); `held` of its `lines` are in the history, `repeated` bytes more than
     once; `gone`: it is not there any more."""
 
@@ -210,7 +221,8 @@ def _weighed(readings: Sequence[Reading], looks: Looks) -> tuple[str, bool, bool
     stale_write = any(before is not None for _, before in stale)
     word = STALE if stale_write else next((word for word in (STALE, UNKNOWN, FRESH) if word in words), UNKNOWN)
     since = min((reading.seen if before is None else before for reading, before in stale), default=0.0)
-    return word, bool(stale) and not stale_write and all(one.write for one, _ in stale), stale_write, since
+    low = bool(stale) and not stale_write and all(one.write or _only_grew(one, looks) for one, _ in stale)
+    return word, low, stale_write, since
 
 
 def _counting(readings: Sequence[Reading], looks: Looks) -> Iterator[tuple[Reading, str, float | None]]:
@@ -253,9 +265,18 @@ def _word(reading: Reading, looks: Looks, now: Span) -> str:
     if held.digest == MISSING and not reading.write:
         return UNKNOWN
     same = now.loose == reading.content if reading.content is not None else now.digest == held.digest
+    # Lines before the end of a file that only grew are what they were.
+    same = same or (_part(reading, looks)[1] != _NO_END and _only_grew(reading, looks))
     if not same:
         return STALE
     return FRESH if reading.dated else UNKNOWN
+
+
+def _only_grew(reading: Reading, looks: Looks) -> bool:
+    """Whether nothing but lines at its end came to the file since it was read."""
+    held = _held(reading, looks)
+    later = [span for span in looks.spans if held is not None and span.first > held.last]
+    return not reading.write and held is not None and all(span.grown for span in later)
 
 
 def _held(reading: Reading, looks: Looks) -> Span | None:
