@@ -18,7 +18,7 @@ import pytest
 from otel_context_ledger import read, session
 from otel_context_ledger import semconv as s
 from otel_context_ledger.correctness.files import MAX_BYTES, MAX_WANTED, RACY_SECONDS, Shelf
-from otel_context_ledger.correctness.freshness import MISSING, OTHER, OUTSIDE, Looks
+from otel_context_ledger.correctness.looks import MISSING, OTHER, OUTSIDE, Looks
 from tests.conftest import Ledger, Signals
 from tests.provider import Provider
 from tests.test_repository import GIT_SETTINGS, git, make

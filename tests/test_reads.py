@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from otel_context_ledger.correctness import accesses, freshness, reads
+from otel_context_ledger.correctness import accesses, freshness, looks, reads
 from otel_context_ledger.correctness.accesses import Access, Touch
 from otel_context_ledger.correctness.history import ToolCall, step
 from otel_context_ledger.correctness.reads import Known, Log, Reading, Shown
@@ -65,11 +65,11 @@ def test_in_pieces_as_at_once(history: list[Shown], cut: int) -> None:
 )
 def test_an_opinion_is_always_a_verdict(history: list[Shown], looked: list[tuple[bytes | None, int]]) -> None:
     """Whatever was read and found, a file has a known word, is held within its lines, and repeats at most itself."""
-    looks = freshness.Looks(freshness.INSIDE)
+    seen = looks.Looks(looks.INSIDE)
     for content, at in sorted(looked, key=lambda pair: pair[1]):
-        looks = looks.after(content, False, float(at))
+        seen = seen.after(content, False, float(at))
     for known in reads.fold(Log(), history, NAMES, BASE).files.values():
-        found = freshness.opinion(known, looks)
+        found = freshness.opinion(known, seen)
         assert found.word in ("fresh", "stale", "unknown")
         assert found.held is None or 0 <= found.held <= (found.lines or 0)
         assert 0 <= found.repeated <= sum(reading.size for reading in known.readings)

@@ -18,7 +18,7 @@ from otel_context_ledger.cli.calls import Book, Call
 from otel_context_ledger.cli.symptoms import SYMPTOMS
 from otel_context_ledger.correctness import accesses, advice, reads
 from otel_context_ledger.correctness.examination import Examiner, World
-from otel_context_ledger.correctness.freshness import INSIDE, Looks, Shelved
+from otel_context_ledger.correctness.looks import INSIDE, Looks, Shelved
 from otel_context_ledger.correctness.tools import contracts, definitions, schemas
 from otel_context_ledger.correctness.tools.check import Tools
 from otel_context_ledger.correctness.tools.registry import Registry

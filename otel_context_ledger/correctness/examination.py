@@ -15,8 +15,9 @@ from typing import TypeVar
 
 from otel_context_ledger.correctness import constraints as c
 from otel_context_ledger.correctness import policy, reads, state
-from otel_context_ledger.correctness.freshness import Judged, Shelved, judge
+from otel_context_ledger.correctness.freshness import Judged, judge
 from otel_context_ledger.correctness.history import Step, step, system_texts
+from otel_context_ledger.correctness.looks import Shelved
 from otel_context_ledger.correctness.policy import RulesFile
 from otel_context_ledger.model import UNKNOWN, Check, Findings
 from otel_context_ledger.records import changed, quick

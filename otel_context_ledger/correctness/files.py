@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from otel_context_ledger import spelling
-from otel_context_ledger.correctness.freshness import INSIDE, OTHER, OUTSIDE, Looks, Shelved
 from otel_context_ledger.correctness.looking import Looker
+from otel_context_ledger.correctness.looks import INSIDE, OTHER, OUTSIDE, Looks, Shelved
 from otel_context_ledger.correctness.policy import RulesFile
 
 RULES = ("AGENTS.md", "CLAUDE.md", "KIMI.md", "MEMORY.md")

@@ -9,98 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import xxhash
-
-from otel_context_ledger.correctness.accesses import loose
-from otel_context_ledger.correctness.policy import RulesFile
+from otel_context_ledger.correctness.coverage import held_lines, overlap, repeated_bytes, within
+from otel_context_ledger.correctness.looks import INSIDE, MISSING, OTHER, OUTSIDE, Looks, Shelved, Span
 from otel_context_ledger.correctness.reads import MAX_READINGS, Known, Reading
 from otel_context_ledger.model import UNKNOWN, Check, Findings
-from otel_context_ledger.records import changed, quick
+from otel_context_ledger.records import quick
 
 MAX_WRITERS = 4
-MAX_SPANS = 16
-MISSING = -1
-# Where a file lies: in the repository's work tree, in another one, or in none.
-INSIDE, OTHER, OUTSIDE = "inside", "other", "outside"
 FRESH, STALE, MISMATCH, UNAVAILABLE = "fresh", "stale", "root_mismatch", "unavailable"
 _NO_END = 1 << 40
-_LINE_BREAK = 10
-
-
-@quick
-@dataclass(frozen=True, slots=True)
-class Span:
-    """The looks at a file, one after the other, that found the same: digests of its content (`None`: not readable or
-    not remembered, `MISSING`: not there) and of that without line ends, its number of lines, the first and the last of
-    these looks (seconds), its size in bytes, and whether it is that of the span before with lines added at the end."""
-
-    digest: int | None
-    loose: int
-    lines: int
-    first: float
-    last: float
-    size: int = 0
-    grown: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Looks:
-    """Where a file lies, what was found there, oldest first and at least once, and its path without links, if known:
-    one file may be read by several paths."""
-
-    place: str
-    spans: tuple[Span, ...] = ()
-    real: str | None = None
-
-    def after(self, content: bytes | None, there: bool, now: float) -> Looks:
-        """The same with one more look, that found this content or could not read what is there."""
-        digest = (None if there else MISSING) if content is None else xxhash.xxh3_64_intdigest(content)
-        last = self.spans[-1] if self.spans else None
-        if last is not None and last.digest == digest:
-            return self.still(now)
-        text = content or b""
-        lines = text.count(b"\n") + (not text.endswith(b"\n") and bool(text))
-        grown = last is not None and _grown(last, text)
-        spans = _bounded((*self.spans, Span(digest, loose(text), lines, now, now, len(text), grown)))
-        return Looks(self.place, spans, self.real)
-
-    def still(self, now: float) -> Looks:
-        """The same with one more look, that found what was there before."""
-        return Looks(self.place, (*self.spans[:-1], changed(self.spans[-1], last=now)), self.real)
-
-
-def _grown(before: Span, text: bytes) -> bool:
-    if before.digest in (None, MISSING) or not 0 < before.size < len(text) or text[before.size - 1] != _LINE_BREAK:
-        return False
-    return xxhash.xxh3_64_intdigest(memoryview(text)[: before.size]) == before.digest
-
-
-def _bounded(spans: tuple[Span, ...]) -> tuple[Span, ...]:
-    """The first and the latest spans; of those between it is not remembered what was found."""
-    if len(spans) <= MAX_SPANS:
-        return spans
-    grown = spans[1].grown and spans[2].grown
-    return (spans[0], Span(None, 0, 0, spans[1].first, spans[2].last, grown=grown), *spans[3:])
-
-
-@dataclass(frozen=True, slots=True)
-class Shelved:
-    """What is known of the files of a repository. `rooted` says whether there is one, `None` before the first look;
-    `shared_git_dir`, that its git directory is that of another work tree, as in a copied one."""
-
-    rooted: bool | None = None
-    shared_git_dir: bool = False
-    files: Mapping[str, Looks] = field(default_factory=dict)
-    rules: tuple[RulesFile, ...] = ()
 
 
 @quick
 @dataclass(frozen=True, slots=True)
 class Opinion:
     """What is held of one file: fresh, stale, unknown (`why`), other or outside. `low`: it changed after the program's
-    own edit, as by a formatter, or only grew, as a log; `stale_write`: it was written although it had changed since it was read; `since` is
-    when it was last known to be as read (seconds); `held` of its `lines` are in the history, `repeated` bytes more than
-    once; `gone`: it is not there any more."""
+    own edit, as by a formatter, or only grew, as a log; `stale_write`: it was written although it had changed since it
+    was read; `since` is when it was last known to be as read (seconds); `held` of its `lines` are in the history,
+    `repeated` bytes more than once; `gone`: it is not there any more."""
 
     word: str
     low: bool = False
@@ -187,7 +113,7 @@ def _opinions(
 
 def opinion(known: Known, looks: Looks | None) -> Opinion:
     """What is held of one file."""
-    repeated = _repeated(known, looks)
+    repeated = repeated_bytes(known, looks)
     if looks is None or not looks.spans:
         return Opinion(UNKNOWN, repeated=repeated, why="not_looked_at")
     if looks.place != INSIDE:
@@ -197,7 +123,7 @@ def opinion(known: Known, looks: Looks | None) -> Opinion:
     why = _why_unknown(known.readings, looks) if word == UNKNOWN else None
     lines = now.lines if now.digest not in (None, MISSING) else None
     gone = now.digest == MISSING
-    return Opinion(word, low, stale_write, since, _covered(known.readings, lines), lines, repeated, why, gone)
+    return Opinion(word, low, stale_write, since, held_lines(known.readings, lines), lines, repeated, why, gone)
 
 
 def _why_unknown(readings: Sequence[Reading], looks: Looks) -> str:
@@ -207,7 +133,7 @@ def _why_unknown(readings: Sequence[Reading], looks: Looks) -> str:
         return "unreadable"
     if all(span.digest == MISSING for span in looks.spans):
         return "not_found"
-    held = [_held(reading, looks) for reading in readings]
+    held = [looks.since(reading.seen) for reading in readings]
     if any(span is None for span in held):
         return "not_looked_at"
     return "not_remembered" if any(span is not None and span.digest is None for span in held) else "seen_late"
@@ -233,7 +159,7 @@ def _counting(readings: Sequence[Reading], looks: Looks) -> Iterator[tuple[Readi
     for at in range(len(readings) - 1, -1, -1):
         reading = readings[at]
         part = _part(reading, looks)
-        counts = part not in covered and _overlap(part, covered) < part[1] - part[0] + 1
+        counts = part not in covered and overlap(part, covered) < part[1] - part[0] + 1
         overtaken = counts and reading.write and at > 0 and _overtaken(reading, readings[at - 1], looks)
         if counts:
             yield reading, _word(reading, looks, now), readings[at - 1].seen if overtaken else None
@@ -245,20 +171,14 @@ def _counting(readings: Sequence[Reading], looks: Looks) -> Iterator[tuple[Readi
 
 def _part(reading: Reading, looks: Looks) -> tuple[int, int]:
     """The lines that a reading is about: all that may come, if it went to the end of the file as it was then."""
-    held = _held(reading, looks)
-    first, last = _within(reading, held.lines if held is not None else 0)
+    held = looks.since(reading.seen)
+    first, last = within(reading, held.lines if held is not None else 0)
     whole = reading.last is None or (held is not None and reading.last >= held.lines)
     return first, _NO_END if whole else last
 
 
-def _within(reading: Reading, lines: int) -> tuple[int, int]:
-    """The lines that were asked for, of a file that has so many."""
-    first = reading.first if reading.first > 0 else max(1, lines + reading.first + 1)
-    return first, lines if reading.last is None else reading.last
-
-
 def _word(reading: Reading, looks: Looks, now: Span) -> str:
-    held = _held(reading, looks)
+    held = looks.since(reading.seen)
     if held is None or held.digest is None or now.digest is None:
         return UNKNOWN
     # What was read and then found nowhere lies elsewhere than is looked; what the program wrote, it may have deleted.
@@ -274,87 +194,22 @@ def _word(reading: Reading, looks: Looks, now: Span) -> str:
 
 def _only_grew(reading: Reading, looks: Looks) -> bool:
     """Whether nothing but lines at its end came to the file since it was read."""
-    held = _held(reading, looks)
+    held = looks.since(reading.seen)
     later = [span for span in looks.spans if held is not None and span.first > held.last]
     return not reading.write and held is not None and all(span.grown for span in later)
-
-
-def _held(reading: Reading, looks: Looks) -> Span | None:
-    """What was found at the first look after a reading."""
-    return next((span for span in looks.spans if span.last >= reading.seen), None)
 
 
 def _overtaken(write: Reading, before: Reading, looks: Looks) -> bool:
     """Whether the file was seen to be another one than was last known, before the write was even asked for."""
     if not write.dated or not before.dated or write.asked is None or write.asked < before.seen:
         return False
-    held = _held(before, looks)
+    held = looks.since(before.seen)
     then = [span for span in looks.spans if span.first <= write.asked and span.last >= before.seen]
     if held is None or held.digest is None or not then or then[-1].digest is None:
         return False
     if before.content is not None:
         return then[-1].loose != before.content
     return then[-1].digest != held.digest
-
-
-def _covered(readings: Sequence[Reading], lines: int | None) -> int | None:
-    """How many of a file's lines the history holds; `None` where a result does not say."""
-    if lines is None or any(one.cut and not one.size for one in readings):
-        return None
-    parts = {
-        _told(one, lines)
-        for one in readings
-        if (not one.write and not (one.cut and one.last is None)) or one.content is not None
-    }
-    return _overlap((1, lines), parts)
-
-
-def _told(reading: Reading, lines: int) -> tuple[int, int]:
-    """The lines of a file that a result holds: those asked for, and no more than the result has."""
-    first, last = _within(reading, lines)
-    return first, min(last, lines, first + reading.length - 1) if reading.length else min(last, lines)
-
-
-def _repeated(known: Known, looks: Looks | None) -> int:
-    """Bytes of reads whose lines an earlier read of the same content holds already. Whether the content was the same is
-    told by looks; without them only of equal results to equal questions."""
-    told: set[tuple[int, int | None, int]] = set()
-    parts: dict[int, set[tuple[int, int]]] = {}
-    total = 0
-    for one in known.readings:
-        if one.write:
-            told.clear()
-            parts.clear()
-        elif one.size:
-            total += _again_read(one, told, parts, looks)
-    return total
-
-
-def _again_read(
-    one: Reading, told: set[tuple[int, int | None, int]], parts: dict[int, set[tuple[int, int]]], looks: Looks | None
-) -> int:
-    """Bytes of one read that earlier ones hold: `told` are their results, `parts` their lines by the content that they
-    were of. The read joins them."""
-    same, held = (one.first, one.last, one.text), _held(one, looks) if looks is not None else None
-    known, size = same in told, 0
-    told.add(same)
-    if held is not None and held.digest is not None:
-        part = _within(one, held.lines)
-        earlier, length = parts.setdefault(held.digest, set()), part[1] - part[0] + 1
-        size = round(one.size * _overlap(part, earlier) / length) if length > 0 else 0
-        earlier.add(part)
-    return one.size if known else size
-
-
-def _overlap(part: tuple[int, int], others: Iterable[tuple[int, int]]) -> int:
-    """How many lines of a part lie in any of the others; ends are included."""
-    reached, total = part[0] - 1, 0
-    for first, last in sorted(others):
-        start, end = max(first, reached + 1), min(last, part[1])
-        if end >= start:
-            total += end - start + 1
-            reached = end
-    return total
 
 
 def _check(
