@@ -10,8 +10,11 @@ from collections.abc import Iterable, Sequence
 from otel_context_ledger.correctness.looks import MISSING, Looks
 from otel_context_ledger.correctness.reads import Known, Reading
 
+Part = tuple[int, int]
+"""The first and the last of some lines, both included."""
 
-def within(reading: Reading, lines: int) -> tuple[int, int]:
+
+def within(reading: Reading, lines: int) -> Part:
     """The lines that were asked for, of a file that has so many."""
     first = reading.first if reading.first > 0 else max(1, lines + reading.first + 1)
     return first, lines if reading.last is None else reading.last
@@ -29,7 +32,7 @@ def held_lines(readings: Sequence[Reading], lines: int | None) -> int | None:
     return overlap((1, lines), parts)
 
 
-def _told(reading: Reading, lines: int) -> tuple[int, int]:
+def _told(reading: Reading, lines: int) -> Part:
     """The lines of a file that a result holds: those asked for, and no more than the result has."""
     first, last = within(reading, lines)
     return first, min(last, lines, first + reading.length - 1) if reading.length else min(last, lines)
@@ -39,7 +42,7 @@ def repeated_bytes(known: Known, looks: Looks | None) -> int:
     """Bytes of reads whose lines an earlier read of the same content holds already. Whether the content was the same is
     told by looks; without them only of equal results to equal questions."""
     told: set[tuple[int, int | None, int]] = set()
-    parts: dict[int | None, set[tuple[int, int]]] = {}
+    parts: dict[int | None, set[Part]] = {}
     total = 0
     for one in known.readings:
         if one.write:
@@ -51,7 +54,10 @@ def repeated_bytes(known: Known, looks: Looks | None) -> int:
 
 
 def _again_read(
-    one: Reading, told: set[tuple[int, int | None, int]], parts: dict[int | None, set[tuple[int, int]]], looks: Looks | None
+    one: Reading,
+    told: set[tuple[int, int | None, int]],
+    parts: dict[int | None, set[tuple[int, int]]],
+    looks: Looks | None,
 ) -> int:
     """Bytes of one read that earlier ones hold: `told` are their results, `parts` their lines by the content that they
     were of. The read joins them."""
@@ -66,7 +72,7 @@ def _again_read(
     return one.size if known else size
 
 
-def overlap(part: tuple[int, int], others: Iterable[tuple[int, int]]) -> int:
+def overlap(part: Part, others: Iterable[Part]) -> int:
     """How many lines of a part lie in any of the others; ends are included."""
     reached, total = part[0] - 1, 0
     for first, last in sorted(others):

@@ -24,9 +24,9 @@ _NO_END = 1 << 40
 @dataclass(frozen=True, slots=True)
 class Opinion:
     """What is held of one file: fresh, stale, unknown (`why`), other or outside. `low`: it changed after the program's
-    own edit, as by a formatter, or only grew, as a log; `stale_write`: it was written although it had changed since it
-    was read; `since` is when it was last known to be as read (seconds); `held` of its `lines` are in the history,
-    `repeated` bytes more than once; `gone`: it is not there any more."""
+    own edit, as by a formatter, or is a log, read from its end, that grew; `stale_write`: it was written although it
+    had changed since it was read; `since` is when it was last known to be as read (seconds); `held` of its `lines` are
+    in the history, `repeated` bytes more than once; `gone`: it is not there any more."""
 
     word: str
     low: bool = False
@@ -147,7 +147,11 @@ def _weighed(readings: Sequence[Reading], looks: Looks) -> tuple[str, bool, bool
     stale_write = any(before is not None for _, before in stale)
     word = STALE if stale_write else next((word for word in (STALE, UNKNOWN, FRESH) if word in words), UNKNOWN)
     since = min((reading.seen if before is None else before for reading, before in stale), default=0.0)
-    low = bool(stale) and not stale_write and all(one.write or _only_grew(one, looks) for one, _ in stale)
+    low = (
+        bool(stale)
+        and not stale_write
+        and all(one.write or (one.first < 0 and _only_grew(one, looks)) for one, _ in stale)
+    )
     return word, low, stale_write, since
 
 
