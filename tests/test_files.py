@@ -374,6 +374,21 @@ def test_two_agents_and_one_file(provider: Provider, watched: Ledger, repository
     )  # fmt: skip
 
 
+def test_one_file_by_two_paths(provider: Provider, watched: Ledger, repository: Path) -> None:
+    """What was read through a link is the file that it points to; its edit beside the link is the agent's own."""
+    (repository / "AGENTS.md").write_text("Be brief, and say nothing that is not asked.\n")
+    (repository / "CLAUDE.md").symlink_to("AGENTS.md")
+    text = "Be long, and say everything that comes to mind.\n"
+    agent = Agent(provider, watched).runs("Read", "Be brief.", file_path="CLAUDE.md")
+    agent.asks_until("fresh")
+    again = agent.runs("Read", "Be brief.", file_path="AGENTS.md").asks_until("fresh")
+    (repository / "AGENTS.md").write_text(text)
+    edited = agent.runs("Write", "Written.", file_path="AGENTS.md", content=text).asks_until("fresh")
+    (repository / "AGENTS.md").write_text("Be yourself.\n")
+    changed = agent.asks_until("stale")
+    assert {entry["repository"]["counts"][0] for entry in (again, edited, changed)} == {"files=1"}
+
+
 def test_what_the_program_says_it_has_read(provider: Provider, watched: Ledger, repository: Path) -> None:
     """`read(path)` is for reads that no tool call shows; it holds for the session that it was said in."""
     agent = Agent(provider, watched)

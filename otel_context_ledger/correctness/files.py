@@ -105,7 +105,8 @@ class Shelf(Looker):
 
     def _look_at_root(self) -> None:
         """A repository may come and go while the program runs; what was seen in its files stays known."""
-        root = _root_of(_real(self._directory))
+        here = _real(self._directory)
+        root = _root_of(here) if _exists(here) else None
         shared = root is not None and _shared_git_dir(root)
         known = self._latest
         if root != self._root:
@@ -169,7 +170,9 @@ class Shelf(Looker):
         return not same
 
     def _place(self, real: Path) -> str:
-        if self._root is None or _below(real, self._root) is not None:
+        if self._root is None:
+            return OUTSIDE
+        if _below(real, self._root) is not None:
             return INSIDE
         return OTHER if _root_of(real.parent) is not None else OUTSIDE
 

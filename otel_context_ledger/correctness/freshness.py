@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from otel_context_ledger.correctness.coverage import held_lines, overlap, repeated_bytes, within
-from otel_context_ledger.correctness.looks import INSIDE, MISSING, OTHER, OUTSIDE, Looks, Shelved, Span
+from otel_context_ledger.correctness.looks import INSIDE, MISSING, OTHER, OUTSIDE, Looks, Shelved, Span, together
 from otel_context_ledger.correctness.reads import MAX_READINGS, Known, Reading
 from otel_context_ledger.model import UNKNOWN, Check, Findings
 from otel_context_ledger.records import quick
@@ -79,7 +79,7 @@ def judge(files: Mapping[str, Known], shelved: Shelved | None, before: Judged, w
 def _gathered(
     files: Mapping[str, Known], looks: Mapping[str, Looks]
 ) -> tuple[Mapping[str, Known], Mapping[str, Looks]]:
-    """Files by the first path that each was read by; the looks at it are the oldest ones."""
+    """Files by the first path that each was read by, with the looks at all its paths."""
     paths: dict[str, list[str]] = {}
     for path in files:
         look = looks.get(path)
@@ -87,8 +87,8 @@ def _gathered(
     if len(paths) == len(files):
         return files, looks
     found = {several[0]: _joined([files[path] for path in several]) for several in paths.values()}
-    oldest = {several[0]: _oldest([looks[path] for path in several]) for several in paths.values() if len(several) > 1}
-    return found, {**looks, **oldest}
+    every = {several[0]: together([looks[path] for path in several]) for several in paths.values() if len(several) > 1}
+    return found, {**looks, **every}
 
 
 def _joined(every: Sequence[Known]) -> Known:
@@ -96,10 +96,6 @@ def _joined(every: Sequence[Known]) -> Known:
         return every[0]
     readings = sorted([one for known in every for one in known.readings], key=lambda reading: reading.seen)
     return Known(tuple(readings[-MAX_READINGS:]), sum(known.stubs for known in every))
-
-
-def _oldest(every: Sequence[Looks]) -> Looks:
-    return min(every, key=lambda looks: looks.spans[0].first if looks.spans else float("inf"))
 
 
 def _opinions(

@@ -5,7 +5,7 @@ Contents come as bytes and are kept as digests. Who looks is `files`, what it me
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import xxhash
@@ -65,6 +65,18 @@ class Looks:
     def since(self, seen: float) -> Span | None:
         """What was found at the first look at or after a time."""
         return next((span for span in self.spans if span.last >= seen), None)
+
+
+def together(every: Sequence[Looks]) -> Looks:
+    """The looks at one file by several paths: the oldest ones, and what was found last."""
+    seen = [looks for looks in every if looks.spans]
+    if not seen:
+        return every[0]
+    oldest, latest = min(seen, key=lambda one: one.spans[0].first), max(seen, key=lambda one: one.spans[-1].last)
+    end, found = oldest.spans[-1], latest.spans[-1]
+    if end.digest == found.digest:
+        return oldest.still(found.last)
+    return Looks(oldest.place, _bounded((*oldest.spans, found)), oldest.real)
 
 
 def _grown(before: Span, text: bytes) -> bool:
