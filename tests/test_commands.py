@@ -25,7 +25,7 @@ ONE_FILE: dict[str, commands.Lines] = {
 NOTHING = [
     "", "cat", "cat $F", 'cat "$F"', "cat `which f`", "cat $(ls)", "cat *.py", "cat f?", "cat [f]", "cat {f,g}",
     "cat ~/f", "cat \\f", "cat f > g", "cat f >> g", "cat < f", "cat f 2>/dev/null", "cat f &", "cat f & cat g",
-    "cat f || true", "(cat f)", "FOO=1 cat f", "sudo cat f", "cat f #g", "cat - f", "cat f |", "cat f && rm f",
+    "cat f || true", "(cat f)", "FOO=1 cat f", "sudo cat f", "cat f #g", "cat - f", "cat f |", "cat f && rm -r f",
     "cat f; git checkout g", "cat f | python g", "cat f | grep g", "cat f | head -c 5", "cat f g | head -3",
     "tail -f f", "head -n -5 f", "tail -5 f | head -2", "sed -n 's/a/b/p' f", "sed 1,5p f", "sed -n 1,5p f g",
     "sed -n 0,5p f", "sed -n 9,5p f", "sed -n '1,5p;w g' f", "sed -i '' s/a/b/ f", "cat f | sed -i s/a/b/ g",
@@ -74,6 +74,7 @@ def test_what_is_written() -> None:
     assert commands.told('cat <<"END" > f\nx\ny\nEND', FORMS) == whole
     assert commands.told("cat > f <<'END'\nEND", FORMS) == Told((Part("f", ALL, True, ""),), None, True)
     edit = (Part("f", ALL, True), Part("g", ALL, True))
+    assert commands.told("mv f g", FORMS) == commands.told("rm -f f && rm g", FORMS) == Told(edit, None, False)
     assert commands.told("sed -i.bak -e 's/a/b/' f g", FORMS) == Told(edit, None, False)
 
 

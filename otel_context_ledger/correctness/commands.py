@@ -39,7 +39,7 @@ ALL: Lines = (1, None)
 class Program:
     """A program that prints files: its options without a value, with one, with a number of lines, with a script, and
     the one that has it change the files instead; `lines` says which it prints: all, the first, the last, or those that
-    its script names, which is the first argument if it stands in no option."""
+    its script names, which is the first argument if it stands in no option; or none, for it takes the files away."""
 
     flags: str = ""
     values: str = ""
@@ -241,6 +241,8 @@ def _asked(words: Sequence[str], forms: Forms) -> _Asked | None:
     operands = [value for name, value in told if name == ""]
     if any(name is None for name, _ in told) or "-" in operands or "" in operands:
         return None
+    if program.lines == "none":
+        return _Asked(ALL, operands, True)
     if program.lines == "script":
         return _by_script(program, options, operands)
     lines = _counted(options.get(program.count), program)
