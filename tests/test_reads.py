@@ -89,15 +89,25 @@ def test_spellings_of_one_file() -> None:
 
 
 def test_what_is_kept_is_bounded() -> None:
-    """Of many files and many reads of one the latest are kept."""
+    """Of many files and many reads of one the latest are kept, and it is said how many files are not."""
     many = [call("ReadFile", {"path": f"{n}.py"}, f"c{n}") for n in range(reads.MAX_FILES + 50)]
     answers = [{"role": "tool", "tool_call_id": f"c{n}", "content": "x"} for n in range(reads.MAX_FILES + 50)]
     again = [call("ReadFile", {"path": "a.py"}, "a"), {"role": "tool", "tool_call_id": "a", "content": "x"}] * 50
     pairs = [message for pair in zip(many, answers, strict=True) for message in pair]
     log = reads.fold(Log(), [Shown(step(one), 1.0) for one in (*pairs, *again)], NAMES, BASE)
     assert (len(log.files), len(log.files["/work/app/a.py"].readings)) == (reads.MAX_FILES, reads.MAX_READINGS)
+    assert log.left_out == 51
     waiting = reads.fold(Log(), [Shown(step(one), 1.0) for one in many], NAMES, BASE).waiting
     assert len(waiting) == reads.MAX_WAITING
+
+
+def test_files_that_are_left_out_are_told_beside_the_verdict() -> None:
+    """A fresh verdict is on the files that are kept, and says how many it is not on."""
+    read = Known((Reading(False, 1.0, True, None, 1, None, 1, 1, None, False),))
+    seen = looks.Shelved(True, False, {"/a": looks.Looks(looks.INSIDE).after(b"x", True, 2.0)})
+    check = freshness.judge({"/a": read}, seen, freshness.Judged(), lambda path, since: (), 2).check
+    assert check is not None
+    assert (check.verdict, check.findings.counts) == ("fresh", ("files=1", "fresh=1/1", "left_out=2"))
 
 
 def test_a_history_without_files_costs_nothing() -> None:

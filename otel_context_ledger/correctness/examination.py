@@ -248,7 +248,7 @@ class Examiner:
         def writers(path: str, since: float) -> Iterator[str]:
             return (who for who, at in self._written.get(path, ()) if at > since and who != session)
 
-        return judge(memory.files, world.files, memory.judged, writers)
+        return judge(memory.files, world.files, memory.judged, writers, memory.log.left_out)
 
     def _on_policy(self, world: World, texts: Sequence[Text], whole: bool) -> Check:
         sent = [(key, text) for key, text in texts if len(text) >= SHORTEST_RULES]

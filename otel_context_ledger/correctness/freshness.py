@@ -64,15 +64,18 @@ Writers = Callable[[str, float], Iterable[str]]
 """The sessions that wrote a file after a time, the asking one left out."""
 
 
-def judge(files: Mapping[str, Known], shelved: Shelved | None, before: Judged, writers: Writers) -> Judged:
-    """The verdict on all files that were read, each judged anew only where something about it is new."""
+def judge(
+    files: Mapping[str, Known], shelved: Shelved | None, before: Judged, writers: Writers, left_out: int = 0
+) -> Judged:
+    """The verdict on all files that were read, each judged anew only where something about it is new; so many more are
+    not known any more."""
     if before.files is files and before.shelved is shelved:
         return before
     looks = shelved.files if shelved is not None else {}
     opinions = dict(_opinions(*_gathered(files, looks), before.opinions))
     found = [(path, opinion) for path, (_, _, opinion) in opinions.items()]
     repeated = sum([opinion.repeated for _, opinion in found]) if found else None
-    check = _check(found, files, shelved, writers) if shelved is not None else None
+    check = _check(found, files, shelved, writers, left_out) if shelved is not None else None
     return Judged(check, repeated, files, shelved, opinions)
 
 
@@ -213,7 +216,11 @@ def _overtaken(write: Reading, before: Reading, looks: Looks) -> bool:
 
 
 def _check(
-    found: Sequence[tuple[str, Opinion]], files: Mapping[str, Known], shelved: Shelved, writers: Writers
+    found: Sequence[tuple[str, Opinion]],
+    files: Mapping[str, Known],
+    shelved: Shelved,
+    writers: Writers,
+    left_out: int,
 ) -> Check:
     words = [opinion.word for _, opinion in found]
     stale = [(path, opinion) for path, opinion in found if opinion.word == STALE]
@@ -237,6 +244,7 @@ def _check(
         "stubs": sum([known.stubs for known in files.values()]),
         "other_tree": words.count(OTHER),
         "outside": words.count(OUTSIDE),
+        "left_out": left_out,
     }
     return Check(verdict, Findings(tuple(detail), _counts(words, numbers), tuple(evidence)))
 

@@ -66,11 +66,12 @@ class Known:
 @dataclass(frozen=True, slots=True)
 class Log:
     """What the messages so far show, by absolute path; `waiting` are calls without a result, by their ids; `moved`: a
-    command may have left the shell in another directory."""
+    command may have left the shell in another directory; `left_out` counts files that gave way to others."""
 
     files: Mapping[str, Known] = field(default_factory=dict)
     waiting: Mapping[str, tuple[Access, ...]] = field(default_factory=dict)
     moved: bool = False
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +172,8 @@ def fold(log: Log, shown: Iterable[Shown], names: Lexicon, base: str) -> Log:
                     waiting[call.id] = found.accesses
     if not touched and moved == log.moved and waiting == log.waiting:
         return log
-    return Log(dict([*files.items()][-MAX_FILES:]), dict([*waiting.items()][-MAX_WAITING:]), moved)
+    left_out = log.left_out + max(0, len(files) - MAX_FILES)
+    return Log(dict([*files.items()][-MAX_FILES:]), dict([*waiting.items()][-MAX_WAITING:]), moved, left_out)
 
 
 def _note(files: dict[str, Known], access: Access, result: ToolResult, shown: Shown, names: Lexicon) -> bool:
