@@ -18,7 +18,7 @@ import pytest
 from otel_context_ledger import read, session
 from otel_context_ledger import semconv as s
 from otel_context_ledger.correctness.files import MAX_BYTES, MAX_WANTED, RACY_SECONDS, Shelf
-from otel_context_ledger.correctness.looks import MISSING, OTHER, OUTSIDE, Looks
+from otel_context_ledger.correctness.looks import MISSING, OTHER, OUTSIDE, Looks, Shelved
 from tests.conftest import Ledger, Signals
 from tests.provider import Provider
 from tests.test_repository import GIT_SETTINGS, git, make
@@ -199,6 +199,14 @@ class TestShelf:
         git(tmp_path, "init", "--quiet")
         eventually(lambda: shelf.latest().rooted)
         shelf.stop(PATIENCE)
+
+    def test_what_nobody_looks_at_any_more_is_not_told(self, repository: Path):
+        """When no round comes to its end, what was seen before is too old to be a verdict on now."""
+        shelf = Shelf(repository, time.time, min_interval=0.01, idle=0.02, patience=0.1)
+        shelf.start()
+        self.looks(shelf, repository / "a.py")
+        shelf.stop(PATIENCE)
+        eventually(lambda: shelf.latest() == Shelved())
 
     def test_a_huge_file(self, shelf: Shelf, repository: Path):
         """A file that is larger than the limit is not read, and unknown."""

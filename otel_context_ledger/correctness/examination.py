@@ -210,7 +210,8 @@ class Examiner:
         """What is kept, with the files that new messages and the program itself speak of. They are looked at meanwhile,
         so that the verdict on them comes with the answer."""
         shown = self._shown(subject, known, new, world.now)
-        log = reads.fold(known.log, shown, self._reader.names, self._reader.base())
+        base = self._reader.base() if any(one.calls for one in new) else ""
+        log = reads.fold(known.log, shown, self._reader.names, base)
         said = world.said(subject.called)
         same = log.files is known.log.files and said is known.said
         files = known.files if same else reads.merged(log, said)

@@ -7,6 +7,7 @@ cannot be put back. What the looks mean is left to `freshness` and `policy`; no 
 from __future__ import annotations
 
 import errno
+import math
 import os
 import stat
 import sys
@@ -35,6 +36,7 @@ RACY_SECONDS = 2.0
 _REST = 10
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _GITFILE_BYTES = 1 << 12
+_UNSEEN = Shelved()
 Mark = tuple[int, ...]
 
 
@@ -53,7 +55,8 @@ class Shelf(Looker):
 
     All are looked at after a `poke`, at most every `min_interval` seconds, and every `idle` seconds without one, each
     time with a rest of ten times the last round's length; a file that is wanted anew is looked at first. `directory` is
-    where the program works; `rules` are names of more rules files, relative to it.
+    where the program works; `rules` are names of more rules files, relative to it. A round that is `patience` seconds
+    late, as on a disk that does not answer, makes what is known too old to be told.
     """
 
     name = "context-ledger-files"
@@ -65,10 +68,11 @@ class Shelf(Looker):
         rules: Sequence[str] = (),
         min_interval: float = 0.25,
         idle: float = 3.0,
+        patience: float = 30.0,
     ) -> None:
         self._directory, self._clock, self._own = directory.absolute(), clock, tuple(rules)
-        self._min_interval, self._idle = min_interval, idle
-        self._latest = Shelved()
+        self._min_interval, self._idle, self._patience = min_interval, idle, patience
+        self._latest, self._until = Shelved(), math.inf
         self._asked: dict[str, None] = {}
         self._books: OrderedDict[str, _Book] = OrderedDict()
         self._rules: dict[Path, tuple[RulesFile, Mark | None]] = {}
@@ -81,8 +85,8 @@ class Shelf(Looker):
         return self._directory
 
     def latest(self) -> Shelved:
-        """What is known, at the cost of an attribute; the same object until something new is."""
-        return self._latest
+        """What is known, at the cost of two attributes and a clock; the same object until something new is."""
+        return self._latest if time.monotonic() < self._until else _UNSEEN
 
     def want(self, path: str) -> None:
         """Have an absolute path looked at from now on, and soon. Does not wait."""
@@ -101,7 +105,9 @@ class Shelf(Looker):
             self._serve()
             self._publish([path for path, book in self._books.items() if self._renewed(book)])
             self._look_at_rules()
-            self._pause(began, max(self._min_interval, _REST * (time.monotonic() - began)))
+            length = max(self._min_interval, _REST * (time.monotonic() - began))
+            self._until = began + length + self._idle + self._patience
+            self._pause(began, length)
 
     def _look_at_root(self) -> None:
         """A repository may come and go while the program runs; what was seen in its files stays known."""
