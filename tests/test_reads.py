@@ -125,6 +125,16 @@ def test_a_bad_table_is_sentences() -> None:
     assert (names.tools["fetch"], names.results["stubs"][0], len(bad)) == ("read", "same again", 4)
 
 
+def test_a_bad_shell_is_sentences() -> None:
+    """A program is named like a known one, or a sentence says that it is not."""
+    table = {"shell": {"programs": {"bat": "cat", "cut": "dog", "awk": 3}, "harmless": ["rm"]}}
+    names, bad = accesses.lexicon(table)
+    assert (names.forms.programs["bat"], len(bad)) == (names.forms.programs["cat"], 3)
+    assert accesses.lexicon({"shell": [], "arguments": {"paths": ["p"]}})[1] == (
+        "[reads.arguments] paths is not known; ignored", "[reads] shell is no table; ignored",
+    )  # fmt: skip
+
+
 def test_what_programs_say_is_bounded_and_stable() -> None:
     """A session's files are the same object until another is said; many sessions push out the oldest."""
     said = reads.Declared()
