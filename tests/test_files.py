@@ -17,6 +17,8 @@ import pytest
 
 from otel_context_ledger import read, session
 from otel_context_ledger import semconv as s
+from otel_context_ledger.cli.calls import Call
+from otel_context_ledger.cli.verdicts import of_files
 from otel_context_ledger.correctness.files import MAX_BYTES, MAX_WANTED, RACY_SECONDS, Shelf
 from otel_context_ledger.correctness.looks import MISSING, OTHER, OUTSIDE, Looks, Shelved
 from tests.conftest import Ledger, Signals
@@ -439,6 +441,17 @@ def test_repeated_reads_are_measured(provider: Provider, watched: Ledger, signal
     found = (entry["repeated_read_bytes"], span.attributes[s.CONTEXT_LEDGER_REPEATED_READ_BYTES])
     assert found == (len(result), len(result))
     assert sum(value for _, value in signals.counted()[s.METRIC_REPEATED_READ]) >= len(result)
+
+
+def test_repeated_reads_in_tokens() -> None:
+    """RS10: what stood in the history already is told in bytes, and in tokens by the request's own bytes for each; of a
+    call that reported none, in bytes alone."""
+    told = {"request": {"repeated_read_bytes": 1000}, "context": {"prefix_locator": ["3:4000:aa", "1:100:bb"]}}
+    counted = told | {"cache": {"input_tokens": 500}}
+    assert [[*of_files(Call(line))][-1] for line in (told, counted)] == [
+        "1,000 bytes of what was read stood in the history already.",
+        "1,000 bytes of what was read stood in the history already, about 125 tokens.",
+    ]
 
 
 def test_no_name_of_a_file_leaves(provider: Provider, watched: Ledger, signals: Signals, repository: Path) -> None:

@@ -64,7 +64,15 @@ def of_files(call: Call) -> Iterator[str]:
         yield "the git directory is that of another work tree, as in a copied one: commits and checkouts go there."
     repeated = call.count("repeated_read_bytes")
     if repeated:
-        yield f"{plural(repeated, 'byte')} of what was read stood in the history already."
+        yield f"{plural(repeated, 'byte')} of what was read stood in the history already{_in_tokens(call, repeated)}."
+
+
+def _in_tokens(call: Call, part: int) -> str:
+    """Bytes of a request as tokens: its own, by what all of its bytes came to."""
+    boundaries = [word.split(":") for word in call.words("prefix_locator") or ()]
+    size = max((_number(told[1]) for told in boundaries if len(told) == 3), default=0)
+    tokens = call.count("input_tokens")
+    return f", about {plural(round(part * tokens / size), 'token')}" if size and tokens and part <= size else ""
 
 
 def of_rules(call: Call) -> Iterator[str]:
@@ -153,6 +161,7 @@ COUNTED: Mapping[str, Callable[[int], str]] = {
     "stubs": lambda n: f"results that only say that nothing changed, which is no evidence: {n:,}.",
     "other_tree": lambda n: f"in another work tree than the program's: {plural(n, 'file')}.",
     "outside": lambda n: f"outside any work tree, not compared: {plural(n, 'file')}.",
+    "left_out": lambda n: f"read longer ago than is kept, not compared: {plural(n, 'file')}.",
     "unknown": lambda n: f"not known whether they changed: {plural(n, 'file')}.",
 }
 EVIDENCE: Mapping[str, Callable[[str], str]] = {
