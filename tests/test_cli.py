@@ -133,6 +133,10 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
     [
         (None, "There is no ledger file x.jsonl; name one with --file or CONTEXT_LEDGER_FILE."),
         (b"", "x.jsonl is empty: no call has been recorded yet."),
+        (
+            b'{"kind": "outcome", "task": {"task_id": "T"}}\n',
+            "x.jsonl holds no call, only 1 line of other kinds: no call has been recorded yet.",
+        ),
         (b"\xff\xfe hello\nworld\n", "x.jsonl is no ledger file: 2 lines, and none of them is a ledger line."),
         (b'{"name": "someone else\'s"}\n', "x.jsonl is no ledger file: 1 line, and none of them is a ledger line."),
     ],

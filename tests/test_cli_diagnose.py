@@ -121,6 +121,15 @@ def test_unusable_input(run: Run, options: tuple[str, str], sentence: str) -> No
     assert run("diagnose", *options) == (2, "", f"context-ledger: {sentence}\n")
 
 
+@pytest.mark.parametrize("command", ["diagnose", "tasks", "show"])
+def test_lines_that_cannot_be_read_are_told(run: Run, command: str) -> None:
+    """A torn line is in no answer, and each answer says so."""
+    path = written(Path("ledger.jsonl"), GOOD)
+    path.write_bytes(path.read_bytes() + b'{"self": {"entry_')
+    told_of = "left out: 1 line that cannot be read; `context-ledger verify` says which"
+    assert told_of in run(command)[1].splitlines()
+
+
 def test_lines_of_compactions_are_read(run: Run) -> None:
     """What a compaction's own line tells is found in its session, and in no other; `verify` counts the line."""
     path = written(Path("ledger.jsonl"), GOOD, LOST)

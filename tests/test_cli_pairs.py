@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -48,6 +49,20 @@ def filled(path: Path = Path("ledger.jsonl")) -> None:
     """Two calls of one attempt, the second to another model and with a constraint lost, at more than 80 % each."""
     written(path, {**HELD, "comparable_id": None, "identity_changed": None}, LOST)
     told(path, m.Outcome("o1", NOON + 90, "T-1", "1", "failure", constraints=False))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_numbers_beyond_any_count(run: Run, command: str) -> None:
+    """A number that no float holds, or whose quotients none holds, is unknown, and no command ends on it."""
+    filled()
+    lines = [orjson.loads(row) for row in Path("ledger.jsonl").read_bytes().splitlines()]
+    for line, number in zip(lines, (10**308, 10**305), strict=False):
+        line.get("cache", {}).update(dict.fromkeys(("input_tokens", "cached_tokens", "avoidable_tokens"), number))
+        line.get("request", {}).update(dict.fromkeys(("repeated_read_bytes", "duration"), number))
+        line.get("cache", {})["cached_tokens"] = 1
+    Path("ledger.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    for form in ((), ("--json",)):
+        assert run(command, *COMMANDS[command], *form)[0] in (0, 1)
 
 
 def test_every_command_is_looked_at() -> None:

@@ -10,7 +10,6 @@ import re
 from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 
 from otel_context_ledger import store
@@ -23,6 +22,8 @@ DEFAULT_FILE = Path("ledger.jsonl")
 GROUPS = {field.split(".")[0]: group for _, group, field in ENTRY_FIELDS}
 MISSING = object()
 MAX_DEPTH = 8
+# Python's own floats and divisions end a little above.
+MAX_NUMBER, MAX_COUNT = 1e300, 1e30
 MAX_NAMED = 5
 _FROM_THE_END = re.compile(r"LAST(?:-(\d{1,9}))?", re.IGNORECASE)
 
@@ -67,15 +68,16 @@ class Call:
     def number(self, name: str) -> float | None:
         """A field that is a finite number."""
         found = self.value(name)
-        usable = isinstance(found, (int, float)) and not isinstance(found, bool) and isfinite(found)
-        return float(found) if usable else None  # type: ignore[arg-type]
+        if isinstance(found, bool) or not isinstance(found, (int, float)) or not -MAX_NUMBER <= found <= MAX_NUMBER:
+            return None
+        return float(found)
 
     def count(self, name: str) -> int | None:
-        """A field that is a whole number."""
+        """A field that is a whole number; one beyond all tokens and bytes that there are is none."""
         found, figure = self.value(name), self.number(name)
-        if isinstance(found, int) and figure is not None:
-            return found
-        return int(figure) if figure is not None and figure.is_integer() else None
+        if figure is None or abs(figure) > MAX_COUNT:
+            return None
+        return found if isinstance(found, int) else int(figure) if figure.is_integer() else None
 
     def flag(self, name: str) -> bool | None:
         """A field that is true or false."""
@@ -127,8 +129,21 @@ def opened(arguments: Namespace, settings: Config) -> Book:
     path = path_of(arguments, settings)
     book = read(path)
     if not book.calls:
-        raise Unusable(alien(book) or f"{path} is empty: no call has been recorded yet.")
+        raise Unusable(alien(book) or _callless(book))
     return book
+
+
+def _callless(book: Book) -> str:
+    other = len(book.outcomes) + len(book.compactions) + book.other_kinds
+    found = f"holds no call, only {plural(other, 'line')} of other kinds" if other else "is empty"
+    return f"{book.path} {found}: no call has been recorded yet."
+
+
+def left_out(book: Book) -> list[str]:
+    """That some lines of a file are in no answer, where there are such."""
+    number = book.strange
+    told = f"left out: {plural(number, 'line')} that cannot be read; `context-ledger verify` says which"
+    return [told] if number else []
 
 
 def alien(book: Book) -> str | None:

@@ -34,7 +34,8 @@ def answer(arguments: Namespace, settings: Config) -> Answer:
     case = gathered(book, chosen, tasks.failed(settings), settings.advice)
     findings = [(symptom, symptom.test(case)) for symptom in SYMPTOMS]
     found = any(finding.verdict == FOUND for _, finding in findings)
-    return Answer(_document(book, case, findings), _parts(case, findings), found)
+    parts = [*_parts(case, findings), *([Lines(["", *lost])] if (lost := c.left_out(book)) else [])]
+    return Answer(_document(book, case, findings), parts, found)
 
 
 def gathered(book: Book, chosen: Sequence[Call], failed: frozenset[str], limits: Thresholds) -> Case:
@@ -85,6 +86,7 @@ def _document(book: Book, case: Case, findings: Sequence[tuple[Symptom, Finding]
                       **({"cause": symptom.cause, "fix": symptom.fix} if finding.verdict == FOUND else {})}
                      for symptom, finding in findings],
         "totals": _totals(findings),
+        "not_calls": book.strange,
     }  # fmt: skip
 
 

@@ -87,7 +87,6 @@ def answer(arguments: Namespace, settings: Config) -> Answer:
             raise c.Unusable(f"There is no session {arguments.session!r} in {book.path}.")
     chosen = chosen[-arguments.last :] if arguments.last else chosen
     sums, chosen = totals(chosen), once(chosen)
-    strange = _strange(book)
     document = {
         "files": list(map(str, book.files)),
         "calls": [record(call) for call in chosen],
@@ -95,7 +94,7 @@ def answer(arguments: Namespace, settings: Config) -> Answer:
         "not_calls": book.strange,
     }
     sheet = Sheet(COLUMNS, [_row(call) for call in chosen], _total_row(sums, checks.tally(checks.of_all(chosen))))
-    return Answer(document, [sheet, Lines(["", *_definitions(sums), *checks.summary(once(chosen)), *strange])])
+    return Answer(document, [sheet, Lines(["", *_definitions(sums), *checks.summary(once(chosen)), *c.left_out(book)])])
 
 
 def totals(lines: Sequence[Call]) -> Totals:
@@ -275,12 +274,3 @@ def _definitions(sums: Totals) -> list[str]:
 
 def _unknown(number: int) -> str:
     return f"; {number:,} unknown" if number else ""
-
-
-def _strange(book: c.Book) -> list[str]:
-    number = book.strange
-    return (
-        [f"left out: {plural(number, 'line')} that cannot be read; `context-ledger verify` says which"]
-        if number
-        else []
-    )

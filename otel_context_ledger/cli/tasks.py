@@ -49,7 +49,7 @@ def answer(arguments: Namespace, settings: Config) -> Answer:
     total = ("total", "", "", "", *_sums(books.sums), "")
     parts: list[Sheet | Lines] = [
         Sheet(TASKS, rows, total),
-        Lines(["", *_findings(books), *_correctness(book, books), ""]),
+        Lines(["", *_findings(books), *_correctness(book, books), *c.left_out(book), ""]),
         Sheet(SURFACES, list(_surfaces(books))),
     ]
     return Answer(found, parts)
