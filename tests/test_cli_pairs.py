@@ -59,7 +59,7 @@ def test_numbers_beyond_any_count(run: Run, command: str) -> None:
     for line, number in zip(lines, (10**308, 10**305), strict=False):
         line.get("cache", {}).update(dict.fromkeys(("input_tokens", "cached_tokens", "avoidable_tokens"), number))
         line.get("request", {}).update(dict.fromkeys(("repeated_read_bytes", "duration"), number))
-        line.get("cache", {})["cached_tokens"] = 1
+        line.get("cache", {})["input_tokens"] = 1
     Path("ledger.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
     for form in ((), ("--json",)):
         assert run(command, *COMMANDS[command], *form)[0] in (0, 1)
