@@ -562,7 +562,7 @@ def _facts(draft: Draft, looked: Mapping[str, m.Check], groups: _Groups) -> Fact
         looked, cache.input_tokens, cache.cached_tokens, model.context_window, model.model_id, model.reasoning_effort,
         draft.surface.facts.windows, parts, draft.around.repo_head,
         compacted=_is_compacted(draft) or _compacted(cache), trusted=context.summary_trusted,
-        todos=seen.todos if seen is not None else None, odd=groups.odd,
+        event=context.compaction_event, todos=seen.todos if seen is not None else None, odd=groups.odd,
         hashes={name: getattr(context, name) for name in EXPECTED}, wasted=bool(cache.miss_significant),
     )  # fmt: skip
 

@@ -97,7 +97,7 @@ def test_a_compaction_that_nobody_told_of(provider: Provider, ledger: Ledger, si
     ]  # fmt: skip
     assert (last["identity_changed"], event["identity_after"]) == (["summary"], last["context_identity"])
     assert [text.split(",")[0] for text in last["advice"] if text.startswith("new_session")] == [
-        "new_session: the summary failed its validation"
+        f"new_session: the summary of compaction {event['compaction_event']} failed its validation"
     ]
     (told,) = [found for found in signals.logged() if found.event_name == s.EVENT_COMPACTION]
     assert told.attributes[s.CONTEXT_LEDGER_COMPACTION_LOST] == ("C1",)

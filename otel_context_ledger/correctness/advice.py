@@ -34,9 +34,9 @@ class Facts:
     """What is known of one call. `checks` are the verdicts of the pillars that looked. `changed` names the parts of the
     identity that are not what they were in the call that this one continues within its session. `windows` are those of
     the surface by model, `head` the commit that is checked out; `compacted` says that this call is the first after a
-    compaction, `trusted` whether the summary that it builds on passed its validation; `todos` are open; `odd` is what
-    was odd about compactions that this call settled, `symptom:evidence`; `hashes` are the entry's, by field; of a
-    `wasted` call much of the prompt was read anew for a known cause."""
+    compaction, `trusted` whether the summary that it builds on passed its validation, `event` which compaction made it;
+    `todos` are open; `odd` is what was odd about compactions that this call settled, `symptom:evidence`; `hashes` are
+    the entry's, by field; of a `wasted` call much of the prompt was read anew for a known cause."""
 
     checks: Mapping[str, Check] = field(default_factory=dict)
     input: int | None = None
@@ -49,6 +49,7 @@ class Facts:
     head: str | None = None
     compacted: bool = False
     trusted: bool | None = None
+    event: str | None = None
     todos: int | None = None
     odd: tuple[str, ...] = ()
     hashes: Mapping[str, str | None] = field(default_factory=dict)
@@ -175,7 +176,8 @@ def _baseline(facts: Facts, past: Past, limits: Thresholds) -> str | None:
 
 
 def _summary(facts: Facts, past: Past, limits: Thresholds) -> str | None:
-    return f"the summary failed its validation, {_reused(facts)}" if facts.trusted is False else None
+    made = f" of compaction {facts.event}" if facts.event else ""
+    return f"the summary{made} failed its validation, {_reused(facts)}" if facts.trusted is False else None
 
 
 def _full(facts: Facts, past: Past, limits: Thresholds) -> str | None:
