@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from verdict import Entry, find
 
 CHECKS = {"policy": "policy_check", "files": "repo_check", "tools": "tools_check", "constraints": "constraints_check"}
@@ -80,7 +80,8 @@ def judge(entries: Sequence[Entry]) -> list[Pair]:
 
 def show(pairs: Sequence[Pair], books: Mapping[str, Any], console: Console) -> bool:
     """Prints the table and what the success cost; whether everything was named."""
-    table = Table("call", "what happened", "reused", "and was it right?", "advice", "", title="A hit is no proof")
+    right, advice = (Column(title, overflow="fold") for title in ("and was it right?", "advice"))
+    table = Table("call", "what happened", "reused", right, advice, "", title="A hit is no proof")
     for pair in pairs:
         head = (str(pair.planted.call), pair.planted.told, pair.reused, pair.correctness, pair.advice)
         table.add_row(*head, "named" if pair.named else "NOT NAMED")

@@ -78,7 +78,7 @@ class Agent:
         time.sleep(PAUSE)
         answer = self._call([{"role": "system", "content": self.system}, *self.history], toolbox.TOOLS)
         self.history.append({"role": "assistant", "content": answer.choices[0].message.content})
-        print(f"  {told:<62} cached {_share(answer.usage)}", flush=True)
+        print(f"  {told:<46} cached {_share(answer.usage)}", flush=True)
         return self
 
     def compacts(self) -> Agent:

@@ -15,7 +15,7 @@ from typing import Any
 import mistakes
 import script
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 Entry = dict[str, Any]
 # Nobody's fault: the first call of a session has nothing to reuse.
@@ -136,7 +136,8 @@ def _finding(name: str, turn: int, entry: Entry) -> Finding:
 
 def show(verdict: Verdict, console: Console) -> None:
     """Print the table, its sum, and the line about everything else."""
-    table = Table("turn", "what was done wrong", "cause", "place", "tokens", "USD", "", title="Planted, and found")
+    cause = Column("cause", overflow="fold")
+    table = Table("turn", "what was done wrong", cause, "place", "tokens", "USD", "", title="Planted, and found")
     for finding in verdict.findings:
         table.add_row(*_row(finding))
     table.add_section()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import subprocess
@@ -10,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from otel_context_ledger.cli import main
+from tests.test_cli import Terminal
 
 ROOT = Path(__file__).resolve().parents[1]
 # Turn, what was done wrong, cause, and place; a clock's character depends on when the demo runs.
@@ -89,6 +93,37 @@ def test_the_second_act_pairs_reuse_with_correctness(demo: Any) -> None:
     told = rows(demo.stdout.partition("Second act")[2])
     assert [(call, what, right, advice) for call, what, _, right, advice, _ in told] == PAIRED
     assert [float(row[2].removesuffix(" %")) >= 99 for row in told] == [True, True, True, False, True, True]
+
+
+def answered(block: str, ledger: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the command at the head of a block of the README prints now, on a terminal if it prints a table."""
+    _, name, *options = block.splitlines()[0].removeprefix("$ ").split()
+    second = "LAST-11" not in options
+    file = ledger.with_name("second.jsonl") if second else ledger
+    given = options[: options.index("--file")] if "--file" in options else options
+    screen = Terminal() if name == "tasks" else io.StringIO()
+    monkeypatch.setattr(sys, "stdout", screen)
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("LINES", "50")
+    main([name, *given, "--file", str(file)])
+    return screen.getvalue().splitlines()
+
+
+def masked(line: str) -> str:
+    """A line without what differs from run to run: ids, times and durations."""
+    line = re.sub(r"\b[0-9a-f]{16}\b|\bc-[0-9a-f]{12}\b", "<id>", line)
+    return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\b\d+\.\d s\b", "<time>", line).rstrip()
+
+
+@pytest.mark.parametrize("command", ["explain LAST-11", "explain LAST-2", "tasks", "diagnose"])
+def test_the_readme_shows_what_is_printed(demo: Any, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each line of an answer that the README has from the demo is printed, in this order."""
+    blocks = re.findall(r"^```\n(\$ context-ledger .*?)^```", (ROOT / "README.md").read_text("utf-8"), re.S | re.M)
+    (block,) = [one for one in blocks if one.startswith(f"$ context-ledger {command}")]
+    printed = iter([masked(line) for line in answered(block, Path(demo.args[-1]), monkeypatch)])
+    told = [masked(line) for line in block.splitlines()[1:] if line.strip() not in ("", "…")]
+    assert [line for line in told if line not in printed] == []
 
 
 def test_the_second_act_ends_with_the_price_of_a_success(demo: Any) -> None:
