@@ -65,6 +65,21 @@ def test_only_what_was_asked_for_is_looked_at(run: Run, options: tuple[str, str]
     assert (code, found["calls"], found["totals"]["found"]) == (0, 1, 0)
 
 
+@pytest.mark.parametrize("symptom", ["retry_without_history", "patch_from_bad_summary"])
+def test_what_lies_outside_of_the_choice_cannot_be_told(run: Run, symptom: str) -> None:
+    """One session of a task that had two: whether the other one began from nothing, or with which summary it failed, is
+    not in the calls that were chosen."""
+    path = written(Path("ledger.jsonl"), {**GOOD, "history_length": 9}, {**LOST, "task_id": "T1", "history_length": 1})
+    told(path, m.Outcome("o1", NOON + 9_000, "T1", None, "failure", tests=False))
+    every, one = (
+        {found["id"]: found for found in orjson.loads(run("diagnose", *options, "--json")[1])["symptoms"]}[symptom]
+        for options in ((), ("--session", "s2"))
+    )
+    assert (every["missing"], one["verdict"], one["missing"]) == (
+        None, "cannot_tell", "all calls of task T1: some are outside of what was asked for",
+    )  # fmt: skip
+
+
 def test_since(run: Run) -> None:
     """Only calls that began since then."""
     written(Path("ledger.jsonl"), GOOD, LOST)

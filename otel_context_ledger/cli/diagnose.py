@@ -45,7 +45,16 @@ def gathered(book: Book, chosen: Sequence[Call], failed: frozenset[str], limits:
     events = [call for call in calls if call.text("compaction_event")]
     events += [event for event in book.compactions if event.text("session_id") in sessions]
     known = {event.text("compaction_event") or event.place: event for event in events}
-    return Case(calls, tasks.booked(book, calls, failed), tuple(known.values()), limits)
+    return Case(calls, tasks.booked(book, calls, failed), tuple(known.values()), limits, _cut(book, calls))
+
+
+def _cut(book: Book, chosen: Sequence[Call]) -> frozenset[str | None]:
+    """The tasks and sessions of which some calls were chosen and some were not."""
+    ids = {call.entry_id for call in chosen}
+    others = [call for call in book.calls if call.entry_id not in ids]
+    names = ("task_id", "session_id")
+    here, there = ({call.text(name) for call in calls for name in names} for calls in (chosen, others))
+    return frozenset(here & there) - {None}
 
 
 def _chosen(book: Book, arguments: Namespace, now: float) -> Sequence[Call]:

@@ -54,12 +54,13 @@ class Work:
 @dataclass(frozen=True, slots=True)
 class Case:
     """Calls, each once and in the order in which they began; the books over them; the compactions that were told of,
-    each once; and the thresholds."""
+    each once; the thresholds; and which `cut` tasks and sessions have more calls than were chosen."""
 
     calls: Sequence[Call]
     books: Books
     compactions: Sequence[Call] = ()
     limits: Thresholds = DEFAULTS
+    cut: frozenset[str | None] = frozenset()
 
     @property
     def own(self) -> list[Call]:
@@ -128,6 +129,11 @@ def reused(call: Call) -> str:
     """The share in words."""
     whole, cached = call.count("input_tokens"), call.count("cached_tokens")
     return "reuse unknown" if whole is None or cached is None else f"{share(cached, whole)} of {whole:,} tokens reused"
+
+
+def outside(noun: str, name: str | None) -> Finding:
+    """It cannot be told of a task or session, because some of its calls were not chosen."""
+    return open_(f"all calls of {noun} {name}: some are outside of what was asked for")
 
 
 def paired(call: Call) -> str:

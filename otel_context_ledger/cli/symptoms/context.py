@@ -22,6 +22,7 @@ from otel_context_ledger.cli.symptoms.case import (
     named,
     number,
     open_,
+    outside,
     reused,
     rounds,
     sure,
@@ -41,6 +42,8 @@ TELLING = ("policy_hash", "model_id")
 MAX_CONTEXTS = 64
 HASHES = frozenset({"policy_hash", "tool_schema_hash", "tool_contract_hash", "summary_hash"})
 DELETED, MISMATCH = ("deleted",), "state_mismatch"
+# A kind of compaction that shortens what tools said and makes no summary.
+MICRO = "micro"
 BAD_TOOLS = frozenset({"invalid_call", "contract_changed"})
 
 
@@ -170,12 +173,23 @@ def promoted_goal(case: Case) -> Finding:
     dark = [event for event in case.compactions if MISMATCH in (event.words("compaction.symptoms") or ())]
     if any(event.words("compaction.evidence") is None for event in dark):
         return open_("what the summary says of work otherwise than what was known of it")
-    seen = max(len(case.compactions), sum(max(rounds(calls)) for calls in case.sessions().values()))
-    if seen and not audited:
-        return open_(
-            f"an audit of the {plural(seen, 'compaction')}: no goal or todo was declared, or no summary was readable"
-        )
+    seen = _summaries(case)
+    if seen > len(audited):
+        some = f"{seen - len(audited):,} of " if audited else ""
+        why = "no goal or todo was declared, or no summary was readable"
+        return open_(f"an audit of {some}the {plural(seen, 'compaction')}: {why}")
     return clear(len(audited), seen, "compaction")
+
+
+def _summaries(case: Case) -> int:
+    """How many summaries were made: by lines of compactions, else by what calls build on."""
+    if case.compactions:
+        return sum(map(_summarised, case.compactions))
+    return sum(max(rounds(calls)) for calls in case.sessions().values())
+
+
+def _summarised(event: Call) -> bool:
+    return event.text("compaction.kind") != MICRO and event.text("compaction.outcome") in (None, "done")
 
 
 def _promoted(event: Call) -> Iterator[str]:
@@ -225,6 +239,9 @@ def worn_away(case: Case) -> Finding:
     if worn or audited:
         told = (*(f"{_event(event)}: {word}" for event, word in audited), *(text for text, _ in worn))
         return found(told, (*_after(case, [event for event, _ in audited]), *(call for _, call in worn)))
+    cut = next((name for name, calls in every.items() if name in case.cut and _lost_after_one(calls)), None)
+    if cut is not None:
+        return outside("session", cut)
     dark = [name for name, calls in sessions.items() if not _judged(calls)]
     if dark and len(dark) == len(sessions):
         return open_(NO_CONSTRAINTS)
@@ -237,6 +254,11 @@ def worn_away(case: Case) -> Finding:
 
 def _seen_compacted(call: Call) -> bool:
     return "history_compacted" in causes(call)
+
+
+def _lost_after_one(calls: Sequence[Call]) -> bool:
+    """Whether a constraint is lost after a compaction, which may be a later one than it seems."""
+    return any(n and _lost(call) for call, n in zip(calls, rounds(calls), strict=True))
 
 
 def _judged(calls: Sequence[Call]) -> bool:
@@ -289,6 +311,9 @@ def patch_from_summary(case: Case) -> Finding:
         return found((text for text, _ in chain), (call for _, call in chain))
     if failed and not tells_of_compactions(case):
         return open_(NO_COMPACTIONS)
+    cut = next((work.task_id for work in failed if work.task_id in case.cut), None)
+    if cut is not None:
+        return outside("task", cut)
     nobodys = [work.name.rstrip(",") for work in failed if not work.sums.calls]
     if nobodys:
         return open_(f"which calls were made for {nobodys[0]}")

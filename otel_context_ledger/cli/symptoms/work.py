@@ -10,7 +10,7 @@ from otel_context_ledger.accounts import Account
 from otel_context_ledger.cli import checks
 from otel_context_ledger.cli.calls import Call
 from otel_context_ledger.cli.printing import money, plural
-from otel_context_ledger.cli.symptoms.case import NO_SESSIONS, Case, Finding, clear, found, open_
+from otel_context_ledger.cli.symptoms.case import NO_SESSIONS, Case, Finding, clear, found, open_, outside
 from otel_context_ledger.outcomes import FAILURE, SUCCESS
 
 if sys.version_info >= (3, 11):
@@ -30,6 +30,9 @@ def cheaper_sessions(case: Case) -> Finding:
     decided = [one for one in case.books.accounts if one.outcome.word in (SUCCESS, FAILURE)]
     if len(decided) < FEWEST:
         return open_(f"tasks with an outcome: {len(decided)} of the {FEWEST} that it takes to compare halves")
+    cut = next((one.task_id for one in decided if one.task_id in case.cut), None)
+    if cut is not None:
+        return outside("task", cut)
     if not all(one.sessions for one in decided):
         return open_("the sessions of every task that has an outcome")
     amounts = [one.sums.dollars for one in decided]
@@ -140,6 +143,9 @@ def lost_retry(case: Case) -> Finding:
         return found((_restarted(*pair) for pair in fresh), (first for first, _ in fresh))
     if again:
         return open_(f"what {again[0][0].entry_id} was sent: a part of its history may be with the provider")
+    cut = next((one.task_id for one in case.books.accounts if one.task_id in case.cut), None)
+    if cut is not None:
+        return outside("task", cut)
     every = len(case.books.accounts)
     return clear(every, every, "task", [f"with more than one session: {len(tried)}"])
 
