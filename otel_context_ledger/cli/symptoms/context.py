@@ -61,9 +61,9 @@ def lost_at_high_hits(case: Case) -> Finding:
         return open_(f"cached tokens of what violated constraints, by its outcome: {', '.join(dark[:MAX_LISTED])}")
     if known:
         return clear(len(known), len(case.own), evidence=[f"outcomes with a word on constraints: {len(told)}"])
-    if told:
+    if told and not violated:
         return clear(len(told), len(case.told()), "outcome", ["those with a word on constraints are looked at"])
-    return open_(f"{NO_CONSTRAINTS}; and no outcome says whether they were kept")
+    return open_(f"{NO_CONSTRAINTS}; and no outcome says that they were kept")
 
 
 def _lost(call: Call) -> bool:

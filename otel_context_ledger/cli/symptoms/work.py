@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 
 from otel_context_ledger.accounts import Account
@@ -133,21 +133,29 @@ def lost_retry(case: Case) -> Finding:
     if not case.sessions():
         return open_(NO_SESSIONS)
     tried = {one.task_id for one in case.books.accounts if len(one.sessions) > 1}
-    by_task: dict[str | None, dict[str, list[Call]]] = {name: {} for name in tried}
-    for call in case.own:
-        if call.text("task_id") in tried and (session := call.text("session_id")):
-            by_task[call.text("task_id")].setdefault(session, []).append(call)
-    again = [pair for sessions in by_task.values() for pair in _begun_again(sessions)]
+    calls = [call for call in case.own if call.text("task_id") in tried]
+    again = [pair for sessions in _by_task(calls) for pair in _begun_again(sessions)]
     fresh = [pair for pair in again if pair[0].count("history_length") is not None]
     if fresh:
         return found((_restarted(*pair) for pair in fresh), (first for first, _ in fresh))
     if again:
         return open_(f"what {again[0][0].entry_id} was sent: a part of its history may be with the provider")
+    if any(call.number("started_at") is None for call in calls):
+        return open_("when each call of the tasks with more than one session began")
     cut = next((one.task_id for one in case.books.accounts if one.task_id in case.cut), None)
     if cut is not None:
         return outside("task", cut)
     every = len(case.books.accounts)
     return clear(every, every, "task", [f"with more than one session: {len(tried)}"])
+
+
+def _by_task(calls: Sequence[Call]) -> Iterable[Mapping[str, Sequence[Call]]]:
+    """For each task its calls by session."""
+    found: dict[str | None, dict[str, list[Call]]] = {}
+    for call in calls:
+        if session := call.text("session_id"):
+            found.setdefault(call.text("task_id"), {}).setdefault(session, []).append(call)
+    return found.values()
 
 
 def _begun_again(sessions: Mapping[str, Sequence[Call]]) -> Iterator[tuple[Call, Call]]:
