@@ -68,7 +68,7 @@ MAY_LEAVE: Mapping[str, Exported] = {
     "named.constraint": Exported(_DECLARED, "what was lost is named, or nobody can put it back; an id"),
     "named.work": Exported(_DECLARED, "the same"),
     "named.evidence": Exported(("compaction.evidence",), "the program names what shows that work is done"),
-    "named.compaction": Exported(("compaction_event", "compaction.evidence"), "joins what is told of it"),
+    "named.compaction": Exported(("compaction_event", "compaction.evidence", "advice"), "joins what is told of it"),
     "named.failure": Exported(("compaction.reason",), "the program's word for why a compaction failed"),
     "named.validator": Exported(("constraints.evidence", "compaction.validator"), "it says who judged"),
     "named.agent": Exported(("agent", "gen_ai.agent.name"), "the same, in CONTEXT_LEDGER_AGENT"),
