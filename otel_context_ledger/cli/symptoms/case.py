@@ -44,7 +44,7 @@ class Work:
     @property
     def name(self) -> str:
         """What it is called in evidence."""
-        return f"task {self.task_id}" + (f", attempt {self.attempt_id}," if self.attempt_id else "")
+        return f"task {self.task_id}" + (f", attempt {self.attempt_id}" if self.attempt_id else "")
 
     def has(self, call: Call) -> bool:
         """Whether a call was made for it."""

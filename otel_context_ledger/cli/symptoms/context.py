@@ -56,7 +56,7 @@ def lost_at_high_hits(case: Case) -> Finding:
     broken = [work for work in violated if (_reuse(work) or 0.0) >= case.limits.high_reuse]
     if bad or broken:
         return found([*map(_violated, broken), *map(_gone, bad)], bad)
-    dark = [work.name.rstrip(",") for work in violated if _reuse(work) is None]
+    dark = [work.name for work in violated if _reuse(work) is None]
     if dark:
         return open_(f"cached tokens of what violated constraints, by its outcome: {', '.join(dark[:MAX_LISTED])}")
     if known:
@@ -78,7 +78,7 @@ def _reuse(work: Work) -> float | None:
 
 def _violated(work: Work) -> str:
     part = share(work.sums.cached, work.sums.input)
-    return f"{work.name}: constraints violated, by its outcome, and {part} of its tokens reused".replace(",:", ":")
+    return f"{work.name}: constraints violated, by its outcome, and {part} of its tokens reused"
 
 
 def _gone(call: Call) -> str:
@@ -314,7 +314,7 @@ def patch_from_summary(case: Case) -> Finding:
     cut = next((work.task_id for work in failed if work.task_id in case.cut), None)
     if cut is not None:
         return outside("task", cut)
-    nobodys = [work.name.rstrip(",") for work in failed if not work.sums.calls]
+    nobodys = [work.name for work in failed if not work.sums.calls]
     if nobodys:
         return open_(f"which calls were made for {nobodys[0]}")
     late = [call for calls in case.sessions().values() for call, n in zip(calls, rounds(calls), strict=True) if n]
@@ -339,7 +339,7 @@ def _inherited(case: Case, work: Work, bad: Mapping[str | None, Call]) -> Iterat
         if digest in seen or (event is None and call.flag("summary_trusted") is not False):
             continue
         seen.add(digest)
-        yield f"{work.name} failed{f' ({why})' if why else ''}; {_went_by(call, event)}", call
+        yield f"{work.name}: failed{f' ({why})' if why else ''}; {_went_by(call, event)}", call
 
 
 def _went_by(call: Call, event: Call | None) -> str:
