@@ -98,14 +98,14 @@ UNSEEN = Checked()
 @quick
 @dataclass(frozen=True, slots=True)
 class Over:
-    """How a call ended: its answer and end at `now`, its context's digest as it is exported, whether the agent's turn
-    ended with it, and what it cost in dollars, as far as anybody asks."""
+    """How a call ended: its answer and end at `now`, its context's digest as it is exported, why it missed the cache, and
+    what it cost in dollars, as far as anybody asks."""
 
     response: m.Response
     ending: m.Ending
     now: float
     identity: str
-    turn_ended: bool
+    causes: Sequence[m.Cause]
     dollars: Callable[[], float | None]
 
 
@@ -301,7 +301,7 @@ def _subject(call: Opening) -> Subject:
 def _called(witness: Witness, over: Over) -> Happening:
     if over.ending.how == "failed":
         return witness.failed(over.now, over.ending.said, over.ending.error_type)
-    return witness.called(over.response, over.now, over.identity, over.turn_ended)
+    return witness.called(over.response, over.now, over.identity, over.causes)
 
 
 def _summarised(witness: Witness, over: Over) -> Happening:

@@ -33,7 +33,7 @@ from otel_context_ledger.reuse.traces import Found, Traces
 from otel_context_ledger.surfaces import MESSAGES, Surface, called
 from otel_context_ledger.surfaces.facts import Lore
 from otel_context_ledger.thresholds import DEFAULTS, EXPECTED, Thresholds
-from otel_context_ledger.witness import Witness
+from otel_context_ledger.witness import Witness, turn_ended
 
 MAX_ROUTES = 8
 MAX_EXPORTED = 2048
@@ -44,8 +44,6 @@ _HASHES = (
     ("tool_wire_hash", "tools_wire"),
 )  # fmt: skip
 COMPACTED = "history_compacted"
-# How an answer says that it is whole, in the words of the dialects.
-_TURN_ENDS = (("stop",), ("end_turn",), ("completed",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +214,7 @@ class Ledger:
         judgement, case = self._judge(draft, response, ending, now)
         with self._lock:
             evidence = self._settle(draft, response, ending, case, judgement, now)
-        checked, odd = self.checking.ended(checked, draft.kind, self._over(draft, response, ending, now))
+        checked, odd = self.checking.ended(checked, draft.kind, self._over(draft, response, ending, judgement, now))
         draft = self._noted(changed(draft, checked=checked), response, ending, judgement)
 
         def entry() -> m.Entry:
@@ -226,12 +224,12 @@ class Ledger:
 
         return entry
 
-    def _over(self, draft: Draft, response: m.Response, ending: m.Ending, now: float) -> Over:
+    def _over(self, draft: Draft, response: m.Response, ending: m.Ending, judgement: Judgement, now: float) -> Over:
         def dollars() -> float | None:
             cost = price(response.usage, self._card(draft, response, now), None, draft.surface.facts.unit)
             return cost.amount if cost.unit == "usd" else None
 
-        return Over(response, ending, now, self._export(draft.identity.context), _turn_ended(response), dollars)
+        return Over(response, ending, now, self._export(draft.identity.context), judgement.causes, dollars)
 
     def _card(self, draft: Draft, response: m.Response, now: float) -> Card | None:
         return self._prices.card(draft.surface.facts.price, response.model or draft.request.model, now)
@@ -611,12 +609,8 @@ def _settled(head: Head, response: m.Response, draft: Draft, case: Case, extends
         anchors=_anchored(head, usage.input), plateau=(earlier.plateau + 1 if earlier and stuck else 0),
         routes=tuple((known | seen).items())[-MAX_ROUTES:], wakes=(earlier.wakes if earlier else 0) + woken,
         forked=draft.link.parent is not None or (earlier is not None and earlier.forked), fork_of=_origin(draft),
-        turn_ended=_turn_ended(response),
+        turn_ended=turn_ended(response),
     )  # fmt: skip
-
-
-def _turn_ended(response: m.Response) -> bool:
-    return not response.tool_calls and response.finish_reasons[:1] in _TURN_ENDS
 
 
 def _expected(draft: Draft, response: m.Response) -> int | None:

@@ -18,6 +18,17 @@ from otel_context_ledger.reuse.lineage import Link
 from otel_context_ledger.reuse.segments import Outline
 
 _GROWS = ("extends", "repeats", "continues")
+# Causes of a miss that leave what stands before the history in the cache.
+_OF_HISTORY = (
+    "history_compacted", "history_rewritten", "granularity", "cache_breakpoint_missing", "provider_unexplained",
+)  # fmt: skip
+# How an answer says that it is whole, in the words of the dialects.
+_TURN_ENDS = (("stop",), ("end_turn",), ("completed",))
+
+
+def turn_ended(response: m.Response) -> bool:
+    """Whether an answer hands over to the user."""
+    return not response.tool_calls and response.finish_reasons[:1] in _TURN_ENDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +63,16 @@ class Witness:
         )
 
     def called(
-        self, response: m.Response, now: float, identity: str | None = None, turn_ended: bool = False
+        self, response: m.Response, now: float, identity: str | None = None, causes: Sequence[m.Cause] = ()
     ) -> h.Called:
-        """What it shows when it came to an answer. The share of tools and system in its tokens goes by bytes."""
+        """What it shows when it came to an answer. The share of tools and system in its tokens goes by bytes; that they
+        stayed the same is no news where something else made the cache useless (`causes` of the miss)."""
         head, usage = self.link.head, response.usage
         size = self.outline.size()
         header = round(usage.input * self.outline.size(0) / size) if usage.input is not None and size else None
-        same = None if head is None else head.outline.root == self.outline.root
-        return h.Called(now, usage.input, usage.cache_read, identity, header, same, None, turn_ended)
+        useful = all(cause.name in _OF_HISTORY for cause in causes)
+        same = None if head is None else useful and head.outline.root == self.outline.root
+        return h.Called(now, usage.input, usage.cache_read, identity, header, same, None, turn_ended(response))
 
     def failed(self, now: float, error: str, kind: str | None) -> h.Called:
         """What it shows when it came to none: `error` is the text of the error, `kind` its type."""

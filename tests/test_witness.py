@@ -13,7 +13,7 @@ from otel_context_ledger.correctness.compaction.event import Compaction
 from otel_context_ledger.correctness.compaction.fold import fold
 from otel_context_ledger.correctness.compaction.manifest import Item, Manifest
 from otel_context_ledger.correctness.constraints import Constraint
-from otel_context_ledger.ledger import Ledger
+from otel_context_ledger.ledger import Draft, Ledger
 from otel_context_ledger.witness import Witness
 from tests.vectors import LORE, find
 
@@ -46,19 +46,23 @@ class Agent:
         self.course, self.told, self.clock = Course(), list[Compaction](), 0.0
         self.kinds: list[str] = []
 
-    def call(self, messages: Sequence[Any], tokens: int = 9000, output: int = 5) -> Agent:
-        """One call, from request to answer."""
+    def opens(self, messages: Sequence[Any]) -> tuple[Draft, Witness]:
+        """A call that is about to be made."""
         self.clock += 2.0
         body = {"model": "kimi-k3", "prompt_cache_key": "s", "tools": TOOLS}
         body["messages"] = [{"role": "system", "content": self.system}, *messages]
         request = self.surface.read_request(body)
         around = m.Surroundings(f"e{self.clock:.0f}", self.clock)
         draft = self.ledger.open(self.surface, "host", request, around)
+        return draft, Witness(around, draft.link, draft.outline, request, LORE.forms.summary_openings)
+
+    def call(self, messages: Sequence[Any], tokens: int = 9000, output: int = 5) -> Agent:
+        """One call, from request to answer."""
+        draft, seen = self.opens(messages)
         self.kinds.append(draft.kind)
-        seen = Witness(around, draft.link, draft.outline, request, LORE.forms.summary_openings)
         usage = {"prompt_tokens": tokens, "completion_tokens": output, "cached_tokens": 0}
         response = self.surface.read_response({"id": "r", "model": "kimi-k3", "choices": [], "usage": usage})
-        happened = [seen.opened(self.course.waiting), seen.called(response, self.clock + 1.0, None, False)]
+        happened = [seen.opened(self.course.waiting), seen.called(response, self.clock + 1.0)]
         if draft.kind == "compaction":
             happened = [seen.summarised(response, self.clock + 1.0)]
         self.ledger.close(draft, response, m.Ending(), m.Timing(1.0), self.clock + 1.0)
@@ -198,6 +202,21 @@ def test_a_text_in_place_of_many_messages() -> None:
         ("full", None, "not_verifiable", ()),
         ("full", None, "pass", ()),
     ]
+
+
+WHY = {
+    "nothing else": ((), True),
+    "what a compaction does": ((m.Cause("history_compacted"), m.Cause("granularity")), True),
+    "another model": ((m.Cause("model_changed"), m.Cause("history_compacted")), False),
+    "too late": ((m.Cause("retention_expired"),), False),
+}
+
+
+@pytest.mark.parametrize(("causes", "useful"), WHY.values(), ids=WHY.keys())
+def test_a_header_that_could_have_been_read_from_the_cache(causes: tuple[m.Cause, ...], useful: bool) -> None:
+    """Tools and system of the same bytes are said to be so only if nothing but the history made the cache useless."""
+    _, seen = Agent().call(HISTORY).opens(HISTORY)
+    assert seen.called(m.Response(), 9.0, None, causes).header_same is useful
 
 
 def test_results_that_were_cut() -> None:

@@ -16,11 +16,13 @@ _LOSSES = {"rule": "constraint_lost", "goal": "goal_lost", "todo": "todo_lost"}
 
 
 def early(event: Compaction, limits: Thresholds) -> Iterator[Symptom]:
-    """An automatic compaction far below the share of the window at which it was to come."""
-    configured, trigger = event.limits.ratio, event.limits.trigger
-    if configured is None and trigger is not None and event.limits.window:
-        configured = trigger / event.limits.window
-    observed = event.usage
+    """An automatic compaction far below the share of the window at which it was to come, by the larger of the counts:
+    the history may have grown since the provider's."""
+    configured, trigger, window = event.limits.ratio, event.limits.trigger, event.limits.window
+    if configured is None and trigger is not None and window:
+        configured = trigger / window
+    tokens = max((count for count in (event.before.reported, event.before.estimate) if count is not None), default=None)
+    observed = round(tokens / window, 3) if tokens is not None and window else None
     if event.trigger == "auto" and configured and observed is not None and observed < configured * limits.early:
         yield Symptom("early_trigger", LOW, (f"observed={observed:g}", f"configured={round(configured, 3):g}"))
 
@@ -36,9 +38,11 @@ def diverging(event: Compaction, limits: Thresholds) -> Iterator[Symptom]:
 
 
 def ineffective(event: Compaction, limits: Thresholds) -> Iterator[Symptom]:
-    """It freed almost nothing, going by what the provider reported."""
+    """It freed almost nothing, going by what the provider reported on both sides. Where the prompt is larger than
+    before, something new came along, and what was freed is not known."""
+    known = event.before.reported is not None and event.after.reported is not None
     freed = event.reduction
-    if event.outcome == DONE and event.after.reported is not None and freed is not None and freed < limits.ineffective:
+    if event.outcome == DONE and known and freed is not None and 0 <= freed < limits.ineffective:
         yield Symptom("ineffective_compaction", LOW, (f"reduction={freed:g}",))
 
 
