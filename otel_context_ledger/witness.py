@@ -60,6 +60,7 @@ class Witness:
             state.fold(state.State(), steps).orphans if whole else (),
             self.window,
             link.head.tokens if link.head else None,
+            link.head.entry_id if link.head else None,
         )
 
     def called(
@@ -72,7 +73,8 @@ class Witness:
         header = round(usage.input * self.outline.size(0) / size) if usage.input is not None and size else None
         useful = all(cause.name in _OF_HISTORY for cause in causes)
         same = None if head is None else useful and head.outline.root == self.outline.root
-        return h.Called(now, usage.input, usage.cache_read, identity, header, same, None, turn_ended(response))
+        entry = self.around.entry_id
+        return h.Called(now, usage.input, usage.cache_read, identity, header, same, None, turn_ended(response), entry)
 
     def failed(self, now: float, error: str, kind: str | None) -> h.Called:
         """What it shows when it came to none: `error` is the text of the error, `kind` its type."""

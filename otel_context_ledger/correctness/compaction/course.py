@@ -100,11 +100,12 @@ class Spend:
 @quick
 @dataclass(frozen=True, slots=True)
 class Last:
-    """What the last call of the agent showed."""
+    """What the last call of the session's agents showed, and its id."""
 
     tokens: int | None = None
     identity: str | None = None
     window: int | None = None
+    id: str | None = None
 
 
 @quick

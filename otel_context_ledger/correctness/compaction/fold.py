@@ -271,18 +271,25 @@ def _watched(course: Course, told: h.Opened, rules: Rules) -> Told:
     of its session did, is another agent's."""
     if not course.pending:
         return course, ()
-    shown, nothing, later = [], [], []
+    waits, over = list[Pending](), list[Compaction]()
     shows = told.extends is False or (told.extends is None and course.last.tokens is None)
     for waiting in course.pending:
         if waiting.seen or shows or waiting.event.kind == "provider":
             event = _measured(waiting.event, told) if len(course.pending) == 1 else waiting.event
-            shown.append(Pending(_shown(event, told, rules), True, waiting.waits))
-        elif waiting.event.summary_hash is None and told.extends:
-            nothing.append(replace(waiting.event, outcome=SKIPPED, reason="history_unchanged"))
+            waits.append(Pending(_shown(event, told, rules), True))
+        elif waiting.event.summary_hash is None and _is_unchanged(course, told):
+            over.append(replace(waiting.event, outcome=SKIPPED, reason="history_unchanged"))
+        elif waiting.waits + 1 >= MAX_WAITS:
+            over.append(waiting.event)
         else:
-            later.append(Pending(waiting.event, waiting.waits + 1 >= MAX_WAITS, waiting.waits + 1))
-    course, told_of = settle_all(replace(course, pending=(*shown, *later)), nothing, rules)
-    return course, told_of
+            waits.append(Pending(waiting.event, False, waiting.waits + 1))
+    return settle_all(replace(course, pending=tuple(waits)), over, rules)
+
+
+def _is_unchanged(course: Course, told: h.Opened) -> bool:
+    """Whether the history of the session's last call only grew: that of another agent's call tells nothing."""
+    known = told.continues is not None and course.last.id is not None
+    return told.extends is True and not (known and told.continues != course.last.id)
 
 
 def _measured(event: Compaction, told: h.Opened) -> Compaction:
@@ -310,7 +317,7 @@ def _called(course: Course, told: h.Called, rules: Rules) -> Told:
         told_of = (*told_of, *more)
     course = changed(
         course, since=course.since + 1, stuck=False, overflowed=False, turn_over=told.turn_ended,
-        last=Last(told.tokens, told.identity, course.last.window), spend=_spent(course, told, bool(seen)),
+        last=Last(told.tokens, told.identity, course.last.window, told.id), spend=_spent(course, told, bool(seen)),
     )  # fmt: skip
     return course, told_of
 

@@ -83,7 +83,8 @@ class Rewrite:
 class Opened:
     """A call of the agent is about to be made. `extends` says that its history only grew (`None`: not known). `policy`
     and `kept` are the texts of its rules and of its other messages, wanted while `Course.waiting`; `broken` the ids of
-    results without their calls; `before` the prompt tokens of the call that it continues."""
+    results without their calls; `continues` is the id of the call that it goes on from, `before` the prompt tokens of
+    that one."""
 
     at: float
     id: str
@@ -94,6 +95,7 @@ class Opened:
     broken: tuple[str, ...] = ()
     window: int | None = None
     before: int | None = None
+    continues: str | None = None
 
 
 @quick
@@ -110,6 +112,7 @@ class Called:
     header_same: bool | None = None
     reason: str | None = None
     turn_ended: bool = False
+    id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
