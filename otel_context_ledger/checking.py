@@ -98,8 +98,8 @@ UNSEEN = Checked()
 @quick
 @dataclass(frozen=True, slots=True)
 class Over:
-    """How a call ended: its answer and end at `now`, its context's digest as it is exported, why it missed the cache, and
-    what it cost in dollars, as far as anybody asks."""
+    """How a call ended: its answer and end at `now`, its context's digest as it is exported, why it missed the cache,
+    and what it cost in dollars, as far as anybody asks."""
 
     response: m.Response
     ending: m.Ending
@@ -243,7 +243,7 @@ class Checking:
         latest = around.latest if kind == "compaction" and nameless else None
         session = latest or link.session
         scene = Scene(around.task, call.surface.provider, call.surface.name, request.model, around.agent)
-        course = self.courses.arrive(session, scene)
+        course = self.courses.arrive(session, scene, around.now)
         if kind == "agent":
             self.courses.fold(session, witness.opened(course.waiting))
             course = self.courses.course(session)

@@ -28,6 +28,9 @@ from otel_context_ledger.mailbox import Letter
 from otel_context_ledger.records import changed, quick
 
 MAX_TOLD = 1024
+# Seconds after which a compaction that another process began is over, even if that cannot be asked: the SDKs wait 10
+# minutes for an answer and try three times.
+MAX_UNDER_WAY = 3600.0
 # Two calls of one session may fold at the same time; after so many tries what is last stands.
 MAX_TRIES = 8
 
@@ -64,6 +67,12 @@ class _Session:
 
 
 _NOBODY = Scene()
+
+
+def _never_known(_: str) -> bool | None:
+    return None
+
+
 _LIMITS = ("window", "ratio", "tokens")
 
 
@@ -81,7 +90,7 @@ def configured(table: Mapping[str, float]) -> tuple[Limits, Thresholds, tuple[st
 class Courses:
     """The courses by session, the least recently used out first. `rules` hold for all, `declared` is what a file of
     settings declares. `take` gives the letters that wait, `files` the rules files on disk, `spell` a session's name as
-    it is exported. Any thread may call."""
+    it is exported, `runs` whether a process is still there (`None`: unknown). Any thread may call."""
 
     def __init__(
         self,
@@ -90,9 +99,10 @@ class Courses:
         take: Callable[[], Sequence[Letter]] = tuple,
         files: Callable[[], tuple[RulesFile, ...]] = tuple,
         spell: Callable[[str], str] = str,
+        runs: Callable[[str], bool | None] = _never_known,
     ) -> None:
         self._rules, self._most = rules or Rules(), most
-        self._take, self._files, self._spell = take, files, spell
+        self._take, self._files, self._spell, self._runs = take, files, spell, runs
         self._table, self._said = self._rules.declared.items, dict[str, Item]()
         self._read: tuple[RulesFile, ...] = ()
         self._marked: tuple[Item, ...] = ()
@@ -125,11 +135,11 @@ class Courses:
                 continue
             session = task.get("session_id")
             if isinstance(session, str) and own.get("digest_scheme") == scheme:
-                self._rows.setdefault(session, []).append(event)
+                self._rows.setdefault(session, []).append({**event, "process": own.get("process")})
 
-    def arrive(self, session: str, scene: Scene) -> Course:
-        """Takes what was told since the last call, for the session that it was told of or else for the one of this
-        call; gives the course of this one."""
+    def arrive(self, session: str, scene: Scene, now: float) -> Course:
+        """Takes what was told until `now` since the last call, for the session that it was told of or else for the one
+        of this call; gives the course of this one."""
         if self._files() is not self._read:
             self._look(self._files())
         self._latest = session
@@ -137,7 +147,7 @@ class Courses:
             self._deliver(letter, session)
         known = self._sessions.get(session)
         if known is None:
-            self._opened(session, scene)
+            self._opened(session, scene, now)
         elif known.scene != scene:
             self._put(session, known, changed(known, scene=scene))
         return self.course(session)
@@ -151,7 +161,7 @@ class Courses:
         """One more happening of a session, and what is known of compactions by it; `task` outranks the session's."""
         told: tuple[Compaction, ...] = ()
         for last in (*[False] * (MAX_TRIES - 1), True):
-            before = self._sessions.get(session) or self._opened(session, _NOBODY)
+            before = self._sessions.get(session) or self._opened(session, _NOBODY, happening.at)
             course, told = fold(before.course, happening, self._rules)
             if self._put(session, before, changed(before, course=course), last):
                 break
@@ -200,18 +210,26 @@ class Courses:
         declared = self._rules.declared.items
         return not item.constraint.text and all(i.id != item.id for i in own) and any(i.id == item.id for i in declared)
 
-    def _opened(self, session: str, scene: Scene) -> _Session:
-        """A session that this process did not know yet; an earlier one may have."""
-        rows = self._rows.pop(session, None)
-        new = _Session(restored(rows or ()), scene)
+    def _opened(self, session: str, scene: Scene, now: float) -> _Session:
+        """A session that this process did not know yet; another one may have."""
+        rows = self._rows.pop(session, ())
+        new = _Session(restored(rows), scene)
         with self._lock:
             known = self._sessions.setdefault(session, new)
             oldest = list(islice(self._sessions, max(0, len(self._sessions) - self._most)))
         if rows and known is new:
-            self.fold(session, Resumed(0.0))
+            running = (event.id for event in new.course.begun if self._may_run(event, rows, now))
+            self.fold(session, Resumed(now, tuple(running)))
         for name in oldest:
             self._forget(name)
         return self._sessions.get(session, new)
+
+    def _may_run(self, begun: Compaction, rows: Sequence[Mapping[str, object]], now: float) -> bool:
+        """Whether a compaction of the ledger file may be under way still, in the process that wrote of it last."""
+        writer = next(row.get("process") for row in reversed(rows) if row.get("compaction_event") == begun.id)
+        if isinstance(writer, str) and self._runs(writer) is False:
+            return False
+        return begun.begun is not None and now - begun.begun < MAX_UNDER_WAY
 
     def _forget(self, session: str) -> None:
         if session in self._sessions:

@@ -26,7 +26,18 @@ import orjson
 import wrapt
 from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type: ignore[attr-defined]
 
-from otel_context_ledger import __version__, config, line, spelling, store, surfaces, tasks, telemetry, telling
+from otel_context_ledger import (
+    __version__,
+    config,
+    line,
+    processes,
+    spelling,
+    store,
+    surfaces,
+    tasks,
+    telemetry,
+    telling,
+)
 from otel_context_ledger import model as m
 from otel_context_ledger.backlog import Backlog, greenlets
 from otel_context_ledger.canonical import digest, key_of, scheme, written
@@ -455,7 +466,7 @@ def assemble(settings: config.Config) -> tuple[Desk, store.Store | None, Callabl
     desk = Desk(ledger, speaking, around, time.perf_counter, find, backlog, keep)
     desk.asks = settings.provider_diagnostics
     if file is not None:
-        desk.keep_compaction = partial(_keep_compaction, file, scheme(key))
+        desk.keep_compaction = partial(_keep_compaction, file, key)
     mailbox.open()
     if hasattr(os, "register_at_fork"):
         held = weakref.ref(desk)
@@ -574,7 +585,7 @@ def _courses(settings: config.Config, shelf: Shelf | None, key: bytes | None) ->
     rules = Rules(chosen, partial(_exported, key), declared, limits, thresholds)
     spell = partial(spelling.session, export=partial(written, key=key))
     files = partial(_rules_files, shelf) if shelf is not None else tuple
-    return Courses(rules, settings.max_sessions, mailbox.take, files, spell)
+    return Courses(rules, settings.max_sessions, mailbox.take, files, spell, partial(processes.runs, key))
 
 
 def _rules_files(shelf: Shelf) -> tuple[RulesFile, ...]:
@@ -666,8 +677,8 @@ def _keep(file: store.Store, ledger: Ledger, settle: Settle, draft: Draft) -> No
     _put(file, lambda: line.write(settle(), ledger.trail(draft)))
 
 
-def _keep_compaction(file: store.Store, scheme: str, told: m.Compacted) -> None:
-    _put(file, partial(line.write_compaction, told, __version__, scheme))
+def _keep_compaction(file: store.Store, key: bytes | None, told: m.Compacted) -> None:
+    _put(file, partial(line.write_compaction, told, __version__, scheme(key), processes.this(key)))
 
 
 def _put(file: store.Store, text: Callable[[], bytes]) -> None:

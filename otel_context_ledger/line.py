@@ -21,10 +21,10 @@ def write(entry: Entry, trail: Trail | None = None) -> bytes:
     return orjson.dumps({**groups, "segments": trail})
 
 
-def write_compaction(told: Compacted, version: str, scheme: str) -> bytes:
-    """The line of a compaction without its line break; `version` is the ledger's, `scheme` how its digests are made. Of
-    several with one id the last holds."""
-    own = {"ledger_version": version, "digest_scheme": scheme}
+def write_compaction(told: Compacted, version: str, scheme: str, process: str) -> bytes:
+    """The line of a compaction without its line break; `version` is the ledger's, `scheme` how its digests are made,
+    `process` who writes it. Of several with one id the last holds."""
+    own = {"ledger_version": version, "digest_scheme": scheme, "process": process}
     about = {"task_id": told.task, "session_id": told.session}
     return orjson.dumps({KIND: COMPACTION, "self": own, "task": about, "compaction": told.row})
 

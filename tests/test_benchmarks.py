@@ -35,6 +35,6 @@ def test_every_step_of_the_checks_is_timed_once() -> None:
     with timed() as watch:
         courses = Courses()
         for number in range(200):
-            courses.arrive(f"s{number}", Scene())
+            courses.arrive(f"s{number}", Scene(), 0.0)
     assert (watch.here > 0, watch.elsewhere) == (True, 0.0)
     assert [owner.__dict__[name] for owner, names in STEPS for name in names] == before

@@ -621,7 +621,7 @@ def test_explain_a_call_on_a_summary(run: Run) -> None:
         "symptoms": ["constraint_lost"],
     }  # fmt: skip
     told = m.Compacted("s1", None, 0.0, True, {"compaction_event": "c-1", "settled": True, **fields})
-    path.write_bytes(path.read_bytes() + line.write_compaction(told, "0.1.0", "xxh3") + b"\n")
+    path.write_bytes(path.read_bytes() + line.write_compaction(told, "0.1.0", "xxh3", "host-1") + b"\n")
     assert lines_of(run, "summary") == [
         "the history before it gave way to a summary (compaction c-1): not to be trusted.",
         "of 3 items that had to survive, 2 did, by wording@1.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import openai
 import pytest
 
-from otel_context_ledger import compaction, constraint, session, validate_with
+from otel_context_ledger import compaction, constraint, session, store, validate_with
 from otel_context_ledger import semconv as s
 from otel_context_ledger.correctness.compaction.course import Rules
 from otel_context_ledger.correctness.compaction.happenings import Begun, Called, Declared, Ended, Opened
@@ -23,6 +24,7 @@ from otel_context_ledger.courses import Asked, Courses, Scene, configured
 from otel_context_ledger.mailbox import Letter, latest, mailbox
 from tests.conftest import Ledger, Signals, flat
 from tests.provider import Answer, Behaviour, Provider, always, call, in_order
+from tests.test_processes import START, run
 
 RULE = "Never edit files under migrations/"
 TOOLS = [{"type": "function", "function": {"name": "read", "parameters": {"type": "object", "properties": {}}}}]
@@ -215,6 +217,50 @@ def test_another_process_goes_on(provider: Provider, ledger: Ledger) -> None:
     ]  # fmt: skip
 
 
+BEGINS = f"""
+{START}
+import subprocess, time
+from otel_context_ledger import compaction
+with client() as using:
+    call(using)
+    compaction("c-1").start()
+    call(using)
+    while '"c-1"' not in open("ledger.jsonl").read():
+        time.sleep(0.01)
+    starter, child = sys.argv[2], "import sys; exec(sys.argv[2])"
+    subprocess.run([starter, sys.executable, "-c", child, sys.argv[1], sys.argv[3]], check=True)
+"""
+CALLS = f"{START}\nwith client() as using:\n    call(using)\n"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="asks for processes")
+def test_two_processes_on_one_session(provider: Provider, tmp_path: Path) -> None:
+    """CP15: what a process that still runs has under way is told of by none of the others; once it has ended, the next
+    one tells that it never came to an end."""
+    starter = str(Path(sys.executable).parent / "opentelemetry-instrument")
+    told: list[list[Any]] = []
+    for program, given in ((BEGINS, [starter, CALLS]), (CALLS, [])):
+        run(provider, tmp_path, program, given=given, CONTEXT_LEDGER_SESSION_ID="s1")
+        lines = store.read(tmp_path / "ledger.jsonl").entries
+        rows: list[Any] = [line["compaction"] for line in lines if line.get("kind") == "compaction"]
+        told.append([(len(lines) - len(rows), row["compaction_event"], row.get("outcome")) for row in rows])
+    assert told == [[(3, "c-1", None)], [(4, "c-1", None), (4, "c-1", "orphaned")]]
+
+
+@pytest.mark.parametrize(
+    ("writer", "began", "outcome"),
+    [("here-1", 0.0, "orphaned"), ("there-1", 0.0, None), (None, 0.0, None), ("there-1", -4000.0, "orphaned")],
+)
+def test_when_a_compaction_of_another_process_is_over(writer: str | None, began: float, outcome: str | None) -> None:
+    """If its process has ended, at once; if that cannot be told, after an hour."""
+    courses = Courses(runs={"here-1": False}.get)
+    event = {"compaction_event": "c-1", "begun": began, "settled": False}
+    own = {"digest_scheme": "xxh3", "process": writer}
+    courses.restore([{"self": own, "task": {"session_id": "s1"}, "compaction": event}], "xxh3")
+    courses.arrive("s1", Scene(), 60.0)
+    assert [told.row["outcome"] for told in courses.told()] == ([outcome] if outcome else [])
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_a_forked_child_tells_nothing_of_its_parents(provider: Provider, ledger: Ledger) -> None:
     """What waits when a process forks is told once, by the parent."""
@@ -325,7 +371,7 @@ def test_a_word_on_work_goes_to_where_it_was_declared() -> None:
         Letter("s1", None, Declared(1.0, Item(Constraint("T1", ""), "done", ("pytest-41",)))),
     ]
     courses = Courses(take=lambda: [letters.pop(0) for _ in list(letters)])
-    courses.arrive("s1", Scene())
+    courses.arrive("s1", Scene(), 0.0)
     assert courses.asked("s1").todos == 0
 
 
@@ -336,13 +382,13 @@ def test_rules_files_mark_constraints() -> None:
     files: list[tuple[RulesFile, ...]] = [(marked,)]
     letters: list[Letter] = []
     courses = Courses(take=lambda: [letters.pop() for _ in list(letters)], files=lambda: files[-1])
-    courses.arrive("s1", Scene())
+    courses.arrive("s1", Scene(), 0.0)
     first = courses.asked("s1")
     letters.append(Letter(None, None, Declared(0.0, Item(Constraint("C1", "Edit nothing")))))
-    courses.arrive("s1", Scene())
+    courses.arrive("s1", Scene(), 0.0)
     then = courses.asked("s1")
     files.append((marked.changed("- Be kind\n", 1.0),))
-    courses.arrive("s1", Scene())
+    courses.arrive("s1", Scene(), 0.0)
     letters.clear()
     assert [one.rules for one in (first, then, courses.asked("s1"))] == [
         (Constraint("C1", RULE),), (Constraint("C1", "Edit nothing"),), (Constraint("C1", "Edit nothing"),),
@@ -360,11 +406,11 @@ def test_the_settings_of_compactions() -> None:
 def test_sessions_are_bounded() -> None:
     """The least recently used session goes first, and what waits in it is told as it is."""
     courses = Courses(most=2)
-    courses.arrive("s1", Scene(model="m1"))
+    courses.arrive("s1", Scene(model="m1"), 0.0)
     courses.fold("s1", Ended(1.0, "c-1", summary=TEXT))
     courses.told()
     for name in ("s2", "s3"):
-        courses.arrive(name, Scene())
+        courses.arrive(name, Scene(), 0.0)
     assert [(one.session, one.settled, one.model, one.row["outcome"]) for one in courses.told()] == [
         ("s1", True, "m1", "done")
     ]
@@ -374,7 +420,7 @@ def test_sessions_are_bounded() -> None:
 def test_two_calls_of_a_session_at_once() -> None:
     """What one thread folds while another one is at it is not lost."""
     courses = Courses(Rules(declared=Manifest((Item(Constraint("C1", RULE)),))))
-    courses.arrive("s1", Scene())
+    courses.arrive("s1", Scene(), 0.0)
 
     def compacts(number: int) -> None:
         courses.fold("s1", Begun(1.0, f"c-{number}"))
@@ -410,4 +456,4 @@ def test_lines_of_another_key_tell_nothing(provider: Provider, ledger: Ledger) -
     same.restore(lines, "xxh3")
     other.restore(lines, "b2k:1")
     name = flat(ledger.entries()[0])["session_id"]
-    assert [one.arrive(name, Scene()).count for one in (same, other)] == [1, 0]
+    assert [one.arrive(name, Scene(), 0.0).count for one in (same, other)] == [1, 0]

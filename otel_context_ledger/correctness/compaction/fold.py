@@ -357,7 +357,9 @@ def _orphaned(course: Course, events: Iterable[Compaction], rules: Rules, reason
 
 def _resumed(course: Course, told: h.Resumed, rules: Rules) -> Told:
     course, dropped = _dropped(course, rules)
-    course, orphans = _orphaned(replace(course, begun=()), course.begun, rules, "process_ended")
+    ended = [event for event in course.begun if event.id not in told.running]
+    begun = tuple(event for event in course.begun if event.id in told.running)
+    course, orphans = _orphaned(replace(course, begun=begun), ended, rules, "process_ended")
     return course, (*dropped, *orphans)
 
 

@@ -117,9 +117,11 @@ class Called:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """Another process goes on with the session: what had begun there will not end."""
+    """Another process goes on with the session: what had begun elsewhere will not end, but for the compactions of these
+    ids, which may be `running` still."""
 
     at: float
+    running: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

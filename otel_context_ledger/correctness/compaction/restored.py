@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from otel_context_ledger.correctness.compaction.course import Course, Fate
+from otel_context_ledger.correctness.compaction.course import MAX_OPEN, Course, Fate
 from otel_context_ledger.correctness.compaction.event import DONE, KINDS, TRIGGERS, Compaction, Measure
 from otel_context_ledger.correctness.compaction.report import fields
 
@@ -38,7 +38,8 @@ def restored(rows: Iterable[Row]) -> Course:
 
 def _after(course: Course, name: str, one: Row) -> Course:
     if one.get("settled") is not True:
-        return course if one.get("outcome") else replace(course, begun=(*course.begun, _begun(name, one)))
+        begun = () if one.get("outcome") else (_begun(name, one),)
+        return replace(course, begun=(*course.begun, *begun)[-MAX_OPEN:])
     known = course.remembers((name,))
     if one.get("outcome") != DONE or one.get("kind") == "micro":
         return known
