@@ -288,12 +288,11 @@ def _tool_values(outline: Outline) -> list[object]:
 
 def _subject(call: Opening) -> Subject:
     witness = call.witness
-    around, outline, link, request = witness.around, witness.outline, witness.link, witness.request
+    around, outline, link = witness.around, witness.outline, witness.link
     system, head = outline.of("system"), link.head
-    whole = request.previous_response is None and request.conversation is None
     return Subject(
         around.entry_id, [block.value for block in system], [block.digest for block in system], outline.messages,
-        outline.digests, head.entry_id if head else None, link.shared, whole, call.surface.facts.reasoning_replayed,
+        outline.digests, head.entry_id if head else None, link.shared, witness.request.whole, call.surface.facts.reasoning_replayed,
         outline.offset, link.session, around.session,
     )  # fmt: skip
 

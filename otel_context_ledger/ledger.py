@@ -144,7 +144,7 @@ class Ledger:
             found = None if link.head else self._resumed(names, outline)
             if found and link.source == "lineage":
                 link = changed(link, session=found.trace.session)
-            kind = self._kind(request, identity, link)
+            kind = "compaction" if surface.compacts else self._kind(request, identity, link)
             if kind == "agent":
                 last = link.head.identity.parts["summary"] if link.head else None
                 identity = identity.carrying(self.checking.summary(link.session, last, self._summary))

@@ -23,7 +23,8 @@ MAX_TRAIL = 4096
 class Request:
     """A model call as its surface read it. `messages` starts after the leading system messages; its first element
     stands at index `offset` of the list that was sent. `breakpoints` counts cache markers by segment kind.
-    `diagnostics_against` is the response that the provider is asked to compare this request with."""
+    `diagnostics_against` is the response that the provider is asked to compare this request with. `whole` is false where
+    the provider keeps the history, or a part of it, and the request adds to that."""
 
     model: str | None = None
     tools: Sequence[object] = ()
@@ -43,6 +44,7 @@ class Request:
     diagnostics_against: str | None = None
     stream: bool = False
     client_version: str | None = None
+    whole: bool = True
 
 
 @quick
@@ -94,6 +96,8 @@ class Called:
 class Response:
     """What came back, without its text. `verdict` is the provider's own word on a cache miss, verbatim;
     `verdict_tokens` and `verdict_reusable` are its estimates of what was missed and of what could have been reused.
+    `compacted` is the provider's id of a summary that it put in the place of the history while it answered, `cleared`
+    are the tokens of tool calls and their results that it took out of the prompt before the model saw it.
     `calls` are the calls of tools whose arguments are there whole, for the checks alone, which let go of them."""
 
     usage: Usage = field(default_factory=Usage)
@@ -108,6 +112,8 @@ class Response:
     verdict: str | None = None
     verdict_tokens: int | None = None
     verdict_reusable: int | None = None
+    compacted: str | None = None
+    cleared: int | None = None
     calls: tuple[Called, ...] = field(default=(), compare=False, repr=False)
 
 

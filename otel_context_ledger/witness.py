@@ -49,7 +49,6 @@ class Witness:
         rewrite, link = self._rewrite(), self.link
         wanted = waiting or rewrite is not None
         steps = history.steps(self.outline.messages) if wanted else ()
-        whole = self.request.previous_response is None and self.request.conversation is None
         return h.Opened(
             self.around.now,
             self.around.entry_id,
@@ -57,7 +56,7 @@ class Witness:
             rewrite,
             history.system_texts(self.request.system) if wanted else (),
             tuple(step.text for step in steps[self._begins(steps) :]),
-            state.fold(state.State(), steps).orphans if whole else (),
+            state.fold(state.State(), steps).orphans if self.request.whole else (),
             self.window,
             link.head.tokens if link.head else None,
             link.head.entry_id if link.head else None,
@@ -73,8 +72,18 @@ class Witness:
         header = round(usage.input * self.outline.size(0) / size) if usage.input is not None and size else None
         useful = all(cause.name in _OF_HISTORY for cause in causes)
         same = None if head is None else useful and head.outline.root == self.outline.root
-        entry = self.around.entry_id
-        return h.Called(now, usage.input, usage.cache_read, identity, header, same, None, turn_ended(response), entry)
+        return h.Called(
+            now,
+            usage.input,
+            usage.cache_read,
+            identity,
+            header,
+            same,
+            turn_ended=turn_ended(response),
+            id=self.around.entry_id,
+            item=None if self.request.whole else response.compacted,
+            cleared=response.cleared,
+        )
 
     def failed(self, now: float, error: str, kind: str | None) -> h.Called:
         """What it shows when it came to none: `error` is the text of the error, `kind` its type."""

@@ -31,7 +31,8 @@ CHAT, RESPONSES, MESSAGES = "chat_completions", "responses", "messages"
 class Surface:
     """One endpoint dialect of one provider. `keep`, `running`, `channel` and `last` look at one stream event: of
     `running` ones in a row the last says it all, after a `last` one nothing comes. `fold` makes the kept ones into the
-    body that `read_response` reads. Members named in `unrendered` never reach the model."""
+    body that `read_response` reads. Members named in `unrendered` never reach the model. `compacts`: the call asks for a
+    summary of what it sends, whatever that says."""
 
     name: str
     api: str
@@ -44,6 +45,7 @@ class Surface:
     last: Callable[[object], bool]
     fold: Callable[[Iterable[Json]], Json]
     unrendered: frozenset[str] = frozenset()
+    compacts: bool = False
 
     @property
     def provider(self) -> str:
@@ -57,7 +59,10 @@ class Surface:
 
 _DIALECTS = {CHAT: openai_chat, RESPONSES: openai_responses, MESSAGES: anthropic_messages}
 _UNRENDERED = {CHAT: frozenset[str](), RESPONSES: frozenset({"id", "status"}), MESSAGES: frozenset[str]()}
-_SUFFIXES = (("/chat/completions", CHAT), ("/responses", RESPONSES), ("/messages", MESSAGES))
+_COMPACTING = "/responses/compact"
+_SUFFIXES = (
+    ("/chat/completions", CHAT), ("/responses", RESPONSES), (_COMPACTING, RESPONSES), ("/messages", MESSAGES),
+)  # fmt: skip
 # Surfaces that read a dialect's answers in a way of their own.
 READERS: Mapping[tuple[str, str], Callable[[Json], Response]] = {
     ("kimi_open_platform", CHAT): kimi.read_response,
@@ -108,18 +113,23 @@ class Directory:
         if key not in self._known:
             if len(self._known) >= MAX_PLACES:
                 self._known.clear()
-            self._known[key] = make(name_of(host, path, self._lore, self._named), api, self._lore)
+            made = make(name_of(host, path, self._lore, self._named), api, self._lore)
+            self._known[key] = replace(made, compacts=_bare(path).endswith(_COMPACTING))
         return self._known[key]
 
 
 def api_of(path: str, body: Json) -> str | None:
     """The dialect of a path, else of a body that holds messages."""
-    clean = path.split("?", 1)[0].rstrip("/")
+    clean = _bare(path)
     by_path = next((api for suffix, api in _SUFFIXES if clean.endswith(suffix)), None)
     if by_path:
         return by_path
     shaped = isinstance(body.get("messages"), (list, tuple)) and not clean.endswith(("/count_tokens", "/batches"))
     return CHAT if shaped and body.get("model") else None
+
+
+def _bare(path: str) -> str:
+    return path.split("?", 1)[0].rstrip("/")
 
 
 def name_of(host: str, path: str, lore: Lore, named: Mapping[str, str]) -> str:

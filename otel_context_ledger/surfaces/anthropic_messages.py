@@ -98,7 +98,17 @@ def read_response(body: Json, usage: Table = USAGE) -> Response:
         route=text(body.get("provider")),
         verdict=verdict,
         verdict_tokens=missed,
+        cleared=_cleared(body),
     )
+
+
+def _cleared(body: Json) -> int | None:
+    """Tokens of the tool calls that context editing cleared (anthropic SDK 2.14,
+    `BetaClearToolUses20250919EditResponse`); cleared thinking is no part of what the agent knows."""
+    applied = map(mapping, items(mapping(body.get("context_management")).get("applied_edits")))
+    told = [count(edit.get("cleared_input_tokens")) for edit in applied if edit.get("cleared_tool_uses")]
+    known = [tokens for tokens in told if tokens is not None]
+    return sum(known) if known else None
 
 
 def _verdict(body: Json) -> tuple[str | None, int | None]:
@@ -150,7 +160,9 @@ def fold(events: Iterable[Json]) -> Json:
     content: list[object] = []
     for event in map(mapping, events):
         for source in (mapping(event.get("message")), mapping(event.get("delta")), event):
-            body.update(present(source, ("id", "model", "stop_reason", "diagnostics", "provider")))
+            body.update(
+                present(source, ("id", "model", "stop_reason", "diagnostics", "provider", "context_management"))
+            )
             usage.update({k: v for k, v in mapping(source.get("usage")).items() if v is not None})
         if event.get("message"):
             for provisional in ("output_tokens", "output_tokens_details"):

@@ -68,6 +68,7 @@ def read_request(body: Json) -> Request:
         diagnostics_asked="comparison_response_id" in options,
         diagnostics_against=text(options.get("comparison_response_id")),
         stream=bool(body.get("stream")),
+        whole=not body.get("previous_response_id") and not body.get("conversation"),
     )
 
 
@@ -90,11 +91,18 @@ def read_response(body: Json, usage: Table = USAGE) -> Response:
         verdict=_verdict(told),
         verdict_tokens=count(told.get("cache_missed_tokens")),
         verdict_reusable=count(told.get("comparison_reusable_tokens")),
+        compacted=_compacted(items(output)),
     )
 
 
 def _calls(output: Iterable[object]) -> int:
     return sum(mapping(item).get("type") in _CALLS for item in output)
+
+
+def _compacted(output: Iterable[object]) -> str | None:
+    """The id of the last compaction item (openai SDK 3.57, `ResponseCompactionItem`)."""
+    found = [text(item.get("id")) for item in map(mapping, output) if item.get("type") == "compaction"]
+    return found[-1] if found else None
 
 
 def _verdict(diagnostics: Json) -> str | None:

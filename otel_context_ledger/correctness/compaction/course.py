@@ -113,8 +113,9 @@ class Last:
 class Course:
     """A session's compactions. `begun` by the program's word and not ended; `trying` is what summarising calls came to
     since the last call of the agent; `pending` wait for the next. `count` are those that were done, `in_turn` those of
-    this turn, `since` the calls of the agent after the last attempt. `stuck`: compaction failed and no call succeeded
-    since; `overflowed`: the last call was too long."""
+    this turn, `since` the calls of the agent after the last attempt; `cleared` is the most that the provider took out of
+    a prompt, in tokens. `stuck`: compaction failed and no call succeeded since; `overflowed`: the last call was too
+    long."""
 
     manifest: Manifest = NOTHING
     begun: tuple[Compaction, ...] = ()
@@ -128,6 +129,7 @@ class Course:
     in_turn: int = 0
     turn_over: bool = False
     since: int = 0
+    cleared: int = 0
     tried_for: int = 0
     streak: Streak = Streak()
     fates: tuple[Fate, ...] = ()

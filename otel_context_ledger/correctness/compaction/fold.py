@@ -315,11 +315,31 @@ def _called(course: Course, told: h.Called, rules: Rules) -> Told:
         course = replace(course, pending=tuple(p for p in course.pending if not p.seen))
         course, more = settle_all(course, seen, rules, told)
         told_of = (*told_of, *more)
+    if told.item is not None or told.cleared is not None:
+        course, more = _provided(course, told, rules)
+        told_of = (*told_of, *more)
     course = changed(
         course, since=course.since + 1, stuck=False, overflowed=False, turn_over=told.turn_ended,
         last=Last(told.tokens, told.identity, course.last.window, told.id), spend=_spent(course, told, bool(seen)),
     )  # fmt: skip
     return course, told_of
+
+
+def _provided(course: Course, told: h.Called, rules: Rules) -> Told:
+    """What the provider did to the history while it answered. A summary that it keeps is never sent, so that no later
+    call shows it; contents that it clears are sent again each time, and are news where they are more than before."""
+    if told.item is not None and not course.knows(told.item):
+        event = _started(course, h.Begun(told.at, told.item, "provider", "auto"), rules)
+        event = replace(event, ended=told.at, outcome=DONE, reason=None)
+        return _waiting(course, _audited(course, event, None, rules), rules)
+    if told.cleared is None or told.cleared <= course.cleared:
+        return course, ()
+    sent = None if told.tokens is None else told.tokens + told.cleared
+    event = Compaction(
+        f"c-{told.id}-cleared", told.at, told.at, "micro", "auto", DONE, before=Measure(sent),
+        after=Measure(told.tokens), identity_before=course.last.identity, identity_after=told.identity,
+    )  # fmt: skip
+    return _over(replace(course, cleared=told.cleared), event, rules)
 
 
 def _abandoned(course: Course, rules: Rules) -> Told:

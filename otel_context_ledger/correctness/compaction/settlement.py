@@ -45,7 +45,7 @@ def _done(course: Course, event: Compaction, called: Called | None) -> tuple[Cou
     event = replace(event, number=course.count + 1, in_turn=course.in_turn + 1, parent_hash=course.summary_hash)
     course = replace(
         course, count=course.count + 1, in_turn=course.in_turn + 1, summary_hash=event.summary_hash, event=event.id,
-        trusted=event.trusted, stuck=False,
+        trusted=event.trusted, stuck=False, cleared=0,
     )  # fmt: skip
     return course, event
 
