@@ -23,8 +23,8 @@ MAX_TRAIL = 4096
 class Request:
     """A model call as its surface read it. `messages` starts after the leading system messages; its first element
     stands at index `offset` of the list that was sent. `breakpoints` counts cache markers by segment kind.
-    `diagnostics_against` is the response that the provider is asked to compare this request with. `whole` is false where
-    the provider keeps the history, or a part of it, and the request adds to that."""
+    `diagnostics_against` is the response that the provider is asked to compare this request with. `whole` is false
+    where the provider keeps the history, or a part of it, and the request adds to that."""
 
     model: str | None = None
     tools: Sequence[object] = ()

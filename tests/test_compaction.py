@@ -43,9 +43,27 @@ MADE: list[Any] = [
     st.builds(h.Begun, st.just(1.0), IDS, st.sampled_from(KINDS), st.none() | st.sampled_from(TRIGGERS), TOKENS),
     st.builds(h.Ended, st.just(2.0), IDS, st.sampled_from(OUTCOMES[:3]), st.none(), st.none() | TEXTS, TOKENS),
     st.builds(h.Summarised, st.just(3.0), SUMMARISERS, st.sampled_from(["done", "failed", "empty"]), input=TOKENS),
-    st.builds(h.Opened, st.just(4.0), CALLS, st.none() | st.booleans(), st.none() | REWRITES, st.tuples(TEXTS)),
-    st.builds(h.Called, st.just(5.0), TOKENS, TOKENS, header=TOKENS, header_same=st.booleans()),
-    st.builds(h.Resumed, st.just(6.0)),
+    st.builds(
+        h.Opened,
+        st.just(4.0),
+        CALLS,
+        st.none() | st.booleans(),
+        st.none() | REWRITES,
+        st.tuples(TEXTS),
+        continues=CALLS,
+    ),
+    st.builds(
+        h.Called,
+        st.just(5.0),
+        TOKENS,
+        TOKENS,
+        header=TOKENS,
+        header_same=st.booleans(),
+        id=CALLS,
+        item=ITEMS,
+        cleared=TOKENS,
+    ),
+    st.builds(h.Resumed, st.just(6.0), st.lists(IDS).map(tuple)),
 ]
 HAPPENED = st.lists(st.one_of(MADE), max_size=40)
 

@@ -1,4 +1,4 @@
-"""Compactions that the provider makes, through the SDKs: a summary on request, one of its own accord, edited contents."""
+"""Compactions that the provider makes, through the SDKs: a summary on request, one of its own accord, contents cut."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def settled(ledger: Ledger, *names: str) -> list[list[Any]]:
 
 
 def test_a_summary_on_request(raw: Raw, ledger: Ledger) -> None:
-    """`responses.compact` is a summarising call, and the item that it gave stands in the next call: one compaction of one
-    attempt. The summary is encrypted, so that a rule which stands nowhere else may be in it or not."""
+    """`responses.compact` is a summarising call, and the item that it gave stands in the next call: one compaction of
+    one attempt. The summary is encrypted, so that a rule which stands nowhere else may be in it or not."""
     constraint("C1", "Never edit files under migrations/")
     with openai.OpenAI(base_url=raw.url + "/v1", api_key="test-key", max_retries=0) as client:
         raw.response = answered("r1", [], 900)
@@ -101,8 +101,8 @@ def streamed(told: Mapping[str, Any]) -> bytes:
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
 def test_results_that_the_provider_cleared(raw: Raw, ledger: Ledger, stream: bool) -> None:
-    """Context editing is a micro compaction whenever more is cleared than before; what it does to each call again, or to
-    thoughts alone, is none."""
+    """Context editing is a micro compaction whenever more is cleared than before; what it does to each call again, or
+    to thoughts alone, is none."""
     messages: list[Any] = []
     with anthropic.Anthropic(base_url=raw.url, api_key="test-key", max_retries=0) as client:
         for cleared, tokens in ((0, 5000), (4000, 1500), (4000, 1600), (5500, 800)):

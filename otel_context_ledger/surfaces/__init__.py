@@ -31,8 +31,8 @@ CHAT, RESPONSES, MESSAGES = "chat_completions", "responses", "messages"
 class Surface:
     """One endpoint dialect of one provider. `keep`, `running`, `channel` and `last` look at one stream event: of
     `running` ones in a row the last says it all, after a `last` one nothing comes. `fold` makes the kept ones into the
-    body that `read_response` reads. Members named in `unrendered` never reach the model. `compacts`: the call asks for a
-    summary of what it sends, whatever that says."""
+    body that `read_response` reads. Members named in `unrendered` never reach the model. `compacts`: the call asks for
+    a summary of what it sends, whatever that says."""
 
     name: str
     api: str

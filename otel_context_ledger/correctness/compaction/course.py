@@ -113,8 +113,8 @@ class Last:
 class Course:
     """A session's compactions. `begun` by the program's word and not ended; `trying` is what summarising calls came to
     since the last call of the agent; `pending` wait for the next. `count` are those that were done, `in_turn` those of
-    this turn, `since` the calls of the agent after the last attempt; `cleared` is the most that the provider took out of
-    a prompt, in tokens. `stuck`: compaction failed and no call succeeded since; `overflowed`: the last call was too
+    this turn, `since` the calls of the agent after the last attempt; `cleared` is the most that the provider took out
+    of a prompt, in tokens. `stuck`: compaction failed and no call succeeded since; `overflowed`: the last call was too
     long."""
 
     manifest: Manifest = NOTHING

@@ -332,14 +332,15 @@ def _provided(course: Course, told: h.Called, rules: Rules) -> Told:
         event = _started(course, h.Begun(told.at, told.item, "provider", "auto"), rules)
         event = replace(event, ended=told.at, outcome=DONE, reason=None)
         return _waiting(course, _audited(course, event, None, rules), rules)
-    if told.cleared is None or told.cleared <= course.cleared:
+    name, cleared = f"c-{told.id}-cleared", told.cleared or 0
+    if cleared <= course.cleared or course.knows(name):
         return course, ()
-    sent = None if told.tokens is None else told.tokens + told.cleared
+    sent = None if told.tokens is None else told.tokens + cleared
     event = Compaction(
-        f"c-{told.id}-cleared", told.at, told.at, "micro", "auto", DONE, before=Measure(sent),
-        after=Measure(told.tokens), identity_before=course.last.identity, identity_after=told.identity,
+        name, told.at, told.at, "micro", "auto", DONE, before=Measure(sent), after=Measure(told.tokens),
+        identity_before=course.last.identity, identity_after=told.identity,
     )  # fmt: skip
-    return _over(replace(course, cleared=told.cleared), event, rules)
+    return _over(replace(course, cleared=cleared), event, rules)
 
 
 def _abandoned(course: Course, rules: Rules) -> Told:

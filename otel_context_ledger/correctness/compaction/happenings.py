@@ -102,9 +102,9 @@ class Opened:
 @dataclass(frozen=True, slots=True)
 class Called:
     """It ended. `header` are the tokens of its tools and system, `header_same` says that their bytes are those of the
-    call before. `reason` says why it failed, `turn_ended` that the agent was done afterwards. `item` is the provider's id
-    of a summary that it made meanwhile and keeps; `cleared` are tokens that it took out of the prompt, of which `tokens`
-    are what was left."""
+    call before. `reason` says why it failed, `turn_ended` that the agent was done afterwards. `item` is the provider's
+    id of a summary that it made meanwhile and keeps; `cleared` are tokens that it took out of the prompt, of which
+    `tokens` are what was left."""
 
     at: float
     tokens: int | None = None
