@@ -47,12 +47,13 @@ class Witness:
         """What a call of the agent shows before it is made. `waiting`: its session's course waits for a compaction to
         be seen, so that the texts of the call are wanted."""
         rewrite, link = self._rewrite(), self.link
+        own = link.head is not None and link.parent is None
         wanted = waiting or rewrite is not None
         steps = history.steps(self.outline.messages) if wanted else ()
         return h.Opened(
             self.around.now,
             self.around.entry_id,
-            None if link.head is None else link.relation in _GROWS,
+            link.relation in _GROWS if own else None,
             rewrite,
             history.system_texts(self.request.system) if wanted else (),
             tuple(step.text for step in steps[self._begins(steps) :]),

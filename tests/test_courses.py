@@ -199,6 +199,16 @@ def test_what_waits_at_the_end_is_told_as_it_is(provider: Provider, ledger: Ledg
     }  # fmt: skip
 
 
+def test_a_session_that_begins_with_the_history_of_another(provider: Provider, ledger: Ledger) -> None:
+    """That it only grew says nothing of what was told in the new session, and nobody asked for a summary there."""
+    Agent(provider, "s1").asks(HISTORY)
+    with session("s2"):
+        compaction("c-1").done()
+        Agent(provider, "s2").asks([*HISTORY, user("go on")])
+    (event,) = settled(ledger)
+    assert (event["outcome"], event.get("reason"), event.get("attempts")) == ("done", None, None)
+
+
 def test_another_process_goes_on(provider: Provider, ledger: Ledger) -> None:
     """After a restart the session's summary is still in force, and what never ended is told as orphaned."""
     agent = Agent(provider)

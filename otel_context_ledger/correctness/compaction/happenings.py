@@ -81,7 +81,7 @@ class Rewrite:
 @quick
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A call of the agent is about to be made. `extends` says that its history only grew (`None`: not known). `policy`
+    """A call of the agent is about to be made. `extends` says that its history only grew (`None`: unknown). `policy`
     and `kept` are the texts of its rules and of its other messages, wanted while `Course.waiting`; `broken` the ids of
     results without their calls; `continues` is the id of the call that it goes on from, `before` the prompt tokens of
     that one."""

@@ -27,7 +27,7 @@ def fields(event: Compaction) -> dict[str, object]:
         "identity_after": event.identity_after,
         "number": event.number,
         "in_turn": event.in_turn,
-        "attempts": event.attempts,
+        "attempts": event.attempts or None,
         "summary_cost": event.cost,
         "symptoms": [symptom.name for symptom in event.symptoms],
         "evidence": [f"{symptom.name}:{told}" for symptom in event.symptoms for told in symptom.evidence],
