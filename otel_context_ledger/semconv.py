@@ -161,6 +161,7 @@ CONTEXT_LEDGER_COMPACTION_NUMBER = "context_ledger.compaction.number"
 CONTEXT_LEDGER_COMPACTION_IN_TURN = "context_ledger.compaction.in_turn"
 CONTEXT_LEDGER_COMPACTION_ATTEMPTS = "context_ledger.compaction.attempts"
 CONTEXT_LEDGER_COMPACTION_SUMMARY_COST = "context_ledger.compaction.summary_cost"
+CONTEXT_LEDGER_COMPACTION_REBUILT_TOKENS = "context_ledger.compaction.rebuilt_tokens"
 CONTEXT_LEDGER_SIDE = "context_ledger.side"
 CONTEXT_LEDGER_ENTRY_ID = "context_ledger.entry_id"
 CONTEXT_LEDGER_STARTED_AT = "context_ledger.started_at"
@@ -648,6 +649,7 @@ TYPES: dict[str, str] = {
     CONTEXT_LEDGER_COMPACTION_IN_TURN: "int",
     CONTEXT_LEDGER_COMPACTION_ATTEMPTS: "int",
     CONTEXT_LEDGER_COMPACTION_SUMMARY_COST: "double",
+    CONTEXT_LEDGER_COMPACTION_REBUILT_TOKENS: "int",
     CONTEXT_LEDGER_SIDE: "string",
     CONTEXT_LEDGER_ENTRY_ID: "string",
     CONTEXT_LEDGER_STARTED_AT: "double",

@@ -179,6 +179,7 @@ COMPACTED = m.Compacted(
         "in_turn": 3,
         "attempts": 1,
         "summary_cost": 0.1,
+        "rebuilt_tokens": 700,
         "symptoms": ["constraint_lost", "frequent_compaction"],
         "evidence": ["constraint_lost:C2:lost_at=3", "frequent_compaction:in_turn=3"],
         "validator": "wording@1",

@@ -158,6 +158,7 @@ const (
 	ContextLedgerCompactionInTurn               = "context_ledger.compaction.in_turn"
 	ContextLedgerCompactionAttempts             = "context_ledger.compaction.attempts"
 	ContextLedgerCompactionSummaryCost          = "context_ledger.compaction.summary_cost"
+	ContextLedgerCompactionRebuiltTokens        = "context_ledger.compaction.rebuilt_tokens"
 	ContextLedgerSide                           = "context_ledger.side"
 	ContextLedgerEntryID                        = "context_ledger.entry_id"
 	ContextLedgerStartedAt                      = "context_ledger.started_at"

@@ -84,21 +84,6 @@ class Streak:
 
 @quick
 @dataclass(frozen=True, slots=True)
-class Spend:
-    """What compaction costs, apart from the task: summarising calls with their tokens and dollars (`unpriced` of them
-    have no known cost), and the tokens that the first call after a compaction had to be read anew."""
-
-    summaries: int = 0
-    input: int = 0
-    output: int = 0
-    cost: float = 0.0
-    unpriced: int = 0
-    rebuilt: int = 0
-    task: int = 0
-
-
-@quick
-@dataclass(frozen=True, slots=True)
 class Last:
     """What the last call of the session's agents showed, and its id."""
 
@@ -114,8 +99,7 @@ class Course:
     """A session's compactions. `begun` by the program's word and not ended; `trying` is what summarising calls came to
     since the last call of the agent; `pending` wait for the next. `count` are those that were done, `in_turn` those of
     this turn, `since` the calls of the agent after the last attempt; `cleared` is the most that the provider took out
-    of a prompt, in tokens. `stuck`: compaction failed and no call succeeded since; `overflowed`: the last call was too
-    long."""
+    of a prompt, in tokens. `overflowed`: the last call was too long."""
 
     manifest: Manifest = NOTHING
     begun: tuple[Compaction, ...] = ()
@@ -133,9 +117,7 @@ class Course:
     tried_for: int = 0
     streak: Streak = Streak()
     fates: tuple[Fate, ...] = ()
-    spend: Spend = Spend()
     last: Last = Last()
-    stuck: bool = False
     overflowed: bool = False
 
     @property

@@ -70,7 +70,8 @@ UNKNOWN_LIMITS = Limits()
 class Compaction:
     """A compaction, as far as it is known. The same id may come again with more; `settled` says that it is the last
     time, which is when it is counted. `number` counts the session's compactions that were done, `in_turn` those of this
-    turn; `attempts` are summarising calls, `cost` (USD) is theirs. Times are seconds since the Unix epoch."""
+    turn; `attempts` are summarising calls, `cost` (USD) is theirs; `rebuilt` are the prompt tokens of the call after it
+    that no cache held. Times are seconds since the Unix epoch."""
 
     id: str
     begun: float | None = None
@@ -93,6 +94,7 @@ class Compaction:
     in_turn: int | None = None
     attempts: int = 0
     cost: float | None = None
+    rebuilt: int | None = None
     symptoms: tuple[Symptom, ...] = ()
     settled: bool = False
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from otel_context_ledger.correctness.compaction import audit as audits
 from otel_context_ledger.correctness.compaction import happenings as h
 from otel_context_ledger.correctness.compaction import symptoms
-from otel_context_ledger.correctness.compaction.course import MAX_OPEN, Course, Last, Pending, Rules, Spend
+from otel_context_ledger.correctness.compaction.course import MAX_OPEN, Course, Last, Pending, Rules
 from otel_context_ledger.correctness.compaction.event import (
     DONE,
     EMPTY,
@@ -168,12 +168,6 @@ def _over(course: Course, event: Compaction, rules: Rules) -> Told:
 
 
 def _summarised(course: Course, told: h.Summarised, rules: Rules) -> Told:
-    spend = course.spend
-    spent = replace(
-        spend, summaries=spend.summaries + 1, input=spend.input + (told.input or 0),
-        output=spend.output + (told.output or 0), cost=spend.cost + (told.cost or 0.0),
-        unpriced=spend.unpriced + (told.cost is None),
-    )  # fmt: skip
     tried = course.trying
     if tried is None and course.knows(f"c-{told.id}"):
         return course, ()
@@ -187,7 +181,7 @@ def _summarised(course: Course, told: h.Summarised, rules: Rules) -> Told:
         cost=(tried.cost or 0.0) + (told.cost or 0.0) if priced or tried.cost is not None else None,
     )  # fmt: skip
     tried = _refused(tried, told.failure)
-    course = replace(course, spend=spent, trying=tried, tried_for=0)
+    course = replace(course, trying=tried, tried_for=0)
     return _vain(course, tried, rules) if not course.begun else (course, ())
 
 
@@ -319,8 +313,8 @@ def _called(course: Course, told: h.Called, rules: Rules) -> Told:
         course, more = _provided(course, told, rules)
         told_of = (*told_of, *more)
     course = changed(
-        course, since=course.since + 1, stuck=False, overflowed=False, turn_over=told.turn_ended,
-        last=Last(told.tokens, told.identity, course.last.window, told.id), spend=_spent(course, told, bool(seen)),
+        course, since=course.since + 1, overflowed=False, turn_over=told.turn_ended,
+        last=Last(told.tokens, told.identity, course.last.window, told.id),
     )  # fmt: skip
     return course, told_of
 
@@ -364,12 +358,6 @@ def _dropped(course: Course, rules: Rules, taken: str | None = None) -> Told:
         return course, ()
     vain = tried.outcome in (FAILED, EMPTY)
     return _over(course, tried if vain else replace(tried, outcome=SKIPPED, reason="summary_unused"), rules)
-
-
-def _spent(course: Course, told: h.Called, rebuilds: bool) -> Spend:
-    spend, tokens = course.spend, told.tokens or 0
-    anew = max(0, tokens - told.cached) if rebuilds and told.cached is not None else 0
-    return changed(spend, rebuilt=spend.rebuilt + anew, task=spend.task + tokens - anew)
 
 
 def _orphaned(course: Course, events: Iterable[Compaction], rules: Rules, reason: str) -> Told:

@@ -29,6 +29,7 @@ def fields(event: Compaction) -> dict[str, object]:
         "in_turn": event.in_turn,
         "attempts": event.attempts or None,
         "summary_cost": event.cost,
+        "rebuilt_tokens": event.rebuilt,
         "symptoms": [symptom.name for symptom in event.symptoms],
         "evidence": [f"{symptom.name}:{told}" for symptom in event.symptoms for told in symptom.evidence],
         **(_audited(event.audit) if event.audit else {}),

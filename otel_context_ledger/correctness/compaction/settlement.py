@@ -10,8 +10,6 @@ from otel_context_ledger.correctness.compaction.course import Course, Rules, Str
 from otel_context_ledger.correctness.compaction.event import DONE, SKIPPED, Compaction, Measure, Symptom, noted
 from otel_context_ledger.correctness.compaction.happenings import Called
 
-_IN_VAIN = ("failed", "empty")
-
 
 def settle(
     course: Course, event: Compaction, rules: Rules, called: Called | None = None, together: int = 1
@@ -31,7 +29,7 @@ def settle(
     event = replace(event, symptoms=noted(event.symptoms, noticed), settled=True)
     course = replace(
         course, fates=fates, streak=replace(streak, told=streak.told or event.has("compaction_loop")),
-        since=0 if attempted else course.since, stuck=course.stuck or event.outcome in _IN_VAIN,
+        since=0 if attempted else course.since,
     )  # fmt: skip
     return course.remembers((event.id,)), event
 
@@ -39,13 +37,16 @@ def settle(
 def _done(course: Course, event: Compaction, called: Called | None) -> tuple[Course, Compaction]:
     """A compaction that was done becomes the latest of its session."""
     if called is not None:
-        event = replace(event, after=Measure(called.tokens, event.after.estimate), identity_after=called.identity)
+        event = replace(
+            event, after=Measure(called.tokens, event.after.estimate), identity_after=called.identity,
+            rebuilt=None if called.tokens is None or called.cached is None else max(0, called.tokens - called.cached),
+        )  # fmt: skip
     if not event.whole:
         return course, event
     event = replace(event, number=course.count + 1, in_turn=course.in_turn + 1, parent_hash=course.summary_hash)
     course = replace(
         course, count=course.count + 1, in_turn=course.in_turn + 1, summary_hash=event.summary_hash, event=event.id,
-        trusted=event.trusted, stuck=False, cleared=0,
+        trusted=event.trusted, cleared=0,
     )  # fmt: skip
     return course, event
 
