@@ -247,7 +247,7 @@ class Checking:
         if kind == "agent":
             self.courses.fold(session, witness.opened(course.waiting))
             course = self.courses.course(session)
-        compacted = kind == "agent" and any(p.seen and p.event.whole for p in course.pending)
+        compacted = kind == "agent" and any(p.seen == around.entry_id and p.event.whole for p in course.pending)
         lean = changed(witness, request=changed(request, tools=(), system=(), messages=()))
         return Sight(lean, session, course.carried, compacted, self.courses.asked(session).todos)
 

@@ -55,11 +55,11 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A compaction that was done and waits for the call that shows what it did: `seen` since that call was opened,
-    `waits` counts calls that did not show it."""
+    """A compaction that was done and waits for the call that shows what it did: `seen` is the id of that call once it
+    was opened, `waits` counts calls that did not show it."""
 
     event: Compaction
-    seen: bool = False
+    seen: str | None = None
     waits: int = 0
 
 

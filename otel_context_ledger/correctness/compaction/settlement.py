@@ -1,14 +1,20 @@
-"""How a compaction is brought to its end: what it did to the session's course, and everything that is odd about it."""
+"""How a compaction waits and comes to its end: what it did to the session's course, and everything odd about it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from otel_context_ledger.correctness.compaction import symptoms
-from otel_context_ledger.correctness.compaction.course import Course, Rules, Streak, fared
+from otel_context_ledger.correctness.compaction.course import MAX_OPEN, Course, Pending, Rules, Streak, fared
 from otel_context_ledger.correctness.compaction.event import DONE, SKIPPED, Compaction, Measure, Symptom, noted
 from otel_context_ledger.correctness.compaction.happenings import Called
+
+Told: TypeAlias = tuple[Course, tuple[Compaction, ...]]
+"""A course, and the compactions that are to be told."""
+# A compaction that no call shows is settled as it is after so many.
+MAX_WAITS = 8
 
 
 def settle(
@@ -79,3 +85,26 @@ def settle_all(
         course, settled = settle(course, event, rules, called if last else None, len(events) if last else 1)
         told.append(settled)
     return course, tuple(told)
+
+
+def wait(course: Course, event: Compaction, rules: Rules) -> Told:
+    """One that was done waits for the call that shows it; a whole one takes the place of another that waits."""
+    gone = [p.event for p in course.pending if p.event.whole and event.whole]
+    kept = tuple(p for p in course.pending if p.event not in gone)
+    course, told = settle_all(replace(course, pending=kept), gone, rules)
+    course, more = queue(course, Pending(event), rules)
+    return course, (*told, *more)
+
+
+def queue(course: Course, waiting: Pending, rules: Rules) -> Told:
+    """One more that waits; of too many the oldest is settled as it is."""
+    every = (*course.pending, waiting)
+    oldest = [p.event for p in every[:-MAX_OPEN]]
+    course, told = settle_all(replace(course, pending=every[-MAX_OPEN:]), oldest, rules)
+    return course, (*told, waiting.event)
+
+
+def over(course: Course, event: Compaction, rules: Rules) -> Told:
+    """One of which no call will show anything."""
+    course, event = settle(course, event, rules)
+    return course, (event,)
