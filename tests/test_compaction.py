@@ -17,7 +17,7 @@ from otel_context_ledger.correctness.compaction.event import KINDS, OUTCOMES, TR
 from otel_context_ledger.correctness.compaction.failures import read
 from otel_context_ledger.correctness.compaction.fold import fold_all
 from otel_context_ledger.correctness.compaction.happenings import Rewrite
-from otel_context_ledger.correctness.compaction.manifest import Item, Manifest, status
+from otel_context_ledger.correctness.compaction.manifest import Item, Manifest, status, telling
 from otel_context_ledger.correctness.compaction.report import fields
 from otel_context_ledger.correctness.compaction.restored import restored, row
 from otel_context_ledger.correctness.compaction.summary import COMPACTED, PRUNED, Extent, seen
@@ -197,14 +197,35 @@ STATES = {
     "T1 isn't finished.": "active",
     "T1 was pending and is done now.": None,
     "T10 completed.": None,
+    "T1 will be completed next.": None,
+    "T1 needs to be finished first.": None,
+    "Once T1 is done, deploy.": None,
+    "T1 is almost done.": None,
+    "T1: 80% implemented.": None,
+    "Is T1 done?": None,
+    "Complete T1.": None,
+    "T0 done, T1 next": None,
+    "T0 is done and T1 is in progress.": "active",
+    "T1 cannot be completed.": "active",
+    "- [x] T1, before T2": "done",
     "We talked about T1.": None,
 }
 
 
 @pytest.mark.parametrize(("text", "want"), STATES.items())
 def test_how_far_a_text_says_that_work_is(text: str, want: str | None) -> None:
-    """Only a clear word about this piece of work counts; both words, or none, say nothing."""
-    assert status(Item(Constraint("T1", "rename the queue", kind="todo"), "active"), Text(text), Wording()) == want
+    """Only a clear word about this piece of work counts; both words, or none, say nothing, and neither does what is
+    planned, asked or true of a part."""
+    assert status(Item(Constraint("T1", "rename the queue", kind="todo"), "active"), telling(Text(text))) == want
+
+
+def test_words_of_the_work_itself_say_nothing_of_it() -> None:
+    """Its text may hold any of the words; only what stands beside it counts."""
+    work = Item(
+        Constraint("", "Mark merged requests as done, and close what is pending before Friday", kind="todo"), "active"
+    )
+    said = [f"Goal: {work.constraint.text}.", f"{work.constraint.text}: completed."]
+    assert [status(work, telling(Text(text))) for text in said] == [None, "done"]
 
 
 EXTENTS = {

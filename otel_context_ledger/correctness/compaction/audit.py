@@ -89,7 +89,7 @@ def check(declared: m.Manifest, summary: str | None, validator: Validator) -> Au
     """The audit of a summary alone; `None` is one that cannot be read."""
     text = Text(summary or "")
     found = tuple(_stand(item, text, validator) for item in declared.asked)
-    wrong = tuple(_mismatches(declared, text, validator))
+    wrong = tuple(_mismatches(declared, text))
     name = f"{validator.name}@{validator.version}"
     judged = sum(item.status is not None for item in declared.items) if text.strip() else 0
     return Audit(name, found, wrong, summary is not None, summary is not None and not text.strip(), judged)
@@ -129,9 +129,10 @@ def _better(standing: Standing, via: str, text: Text, floor: Match, validator: V
     return Standing(standing.item, best, via) if better else standing
 
 
-def _mismatches(declared: m.Manifest, text: Text, validator: Validator) -> Iterable[Mismatch]:
+def _mismatches(declared: m.Manifest, text: Text) -> Iterable[Mismatch]:
     """Work that was done and is told as open, or open and told as done with nothing to show for it."""
-    for item in declared.items if text.strip() else ():
-        told = m.status(item, text, validator) if item.status is not None else None
+    said = m.telling(text)
+    for item in declared.items if said else ():
+        told = m.status(item, said) if item.status is not None else None
         if told is not None and told != item.status and not (told == m.DONE and item.evidence):
             yield Mismatch(item.id, item.status or "", told, item.evidence)

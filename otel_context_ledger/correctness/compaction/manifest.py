@@ -6,10 +6,10 @@ Matching a text with a constraint is `constraints`' business, what follows from 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from otel_context_ledger.correctness.constraints import Constraint, Match, Text, Validator, normal, vocabulary
+from otel_context_ledger.correctness.constraints import Constraint, Match, Text, Validator, Wording, normal, vocabulary
 
 KINDS = ("rule", "goal", "todo")
 ACTIVE, DONE = "active", "done"
@@ -18,7 +18,15 @@ MAX_ITEMS = 256
 SHORT_ID = 2
 _PROGRESS = {state: "|".join(map(re.escape, words)) for state, words in vocabulary("progress").items()}
 _ACTIVE, _DONE = (re.compile(rf"(?<!\w)(?:{_PROGRESS[state]})(?!\w)") for state in (ACTIVE, DONE))
-_DENIED = re.compile(rf"(?:\bnot|n't|\bnever)\s(?:\S+\s){{0,2}}(?:{_PROGRESS[DONE]})(?!\w)")
+_OPEN = re.compile(rf"\b(?:{_PROGRESS['open']})\b|[%?]")
+_PAST = re.compile(rf"\b(?:{_PROGRESS['past']})\b")
+_DENIED = re.compile(rf"(?:\bnot|n't|\bnever|\bcannot)\s(?:\S+\s){{0,2}}(?:{_PROGRESS[DONE]})(?!\w)")
+_ITSELF = "\0"
+_WORDING = Wording()
+# What is said of one thing, and not of the next.
+_CLAUSE = re.compile(r"[,;]\s|\s(?:and|but|while|so)\s")
+# A box at the start of an item is its own, whatever its text speaks of.
+_BOXES = ("[", "- [", "☐", "✅", "✓", "✔")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +93,31 @@ def match(item: Item, text: Text, validator: Validator) -> Match:
     return replace(found, verdict="held", matcher="id", confidence=1.0) if named else found
 
 
-def status(item: Item, text: Text, validator: Validator) -> str | None:
-    """How far a text says that a piece of work is: active, done, or `None` where it says nothing or both."""
-    telling = ((state, sentence) for sentence in text.sentences if (state := _state(sentence)) is not None)
-    said = {state for state, sentence in telling if _is_about(item, sentence, validator)}
-    return said.pop() if len(said) == 1 else None
+def telling(text: Text) -> list[str]:
+    """The sentences of a text that have a word on how far something is."""
+    return [sentence for sentence in text.sentences if _ACTIVE.search(sentence) or _DONE.search(sentence)]
 
 
-def _is_about(item: Item, spoken: str, validator: Validator) -> bool:
-    if _names(item, spoken) or normal(item.constraint.text) in spoken:
+def status(item: Item, sentences: Iterable[str]) -> str | None:
+    """How far sentences say that a piece of work is: active, done, or `None` where they say nothing or both."""
+    found = {state for sentence in sentences for state in _told(item, sentence)}
+    return found.pop() if len(found) == 1 else None
+
+
+def _told(item: Item, sentence: str) -> Iterator[str]:
+    """What the clauses on a piece of work say, its own text left out, which may hold any word."""
+    wanted = normal(item.constraint.text)
+    for clause in _CLAUSE.split(sentence.replace(wanted, _ITSELF) if wanted else sentence):
+        state = _state(clause)
+        if state is not None and (_ITSELF in clause or _is_about(item, clause)):
+            yield state
+
+
+def _is_about(item: Item, clause: str) -> bool:
+    """By its id, else by its words. A program's own validator is not asked of each clause: it may ask a model."""
+    if _names(item, clause):
         return True
-    found = validator.match(item.constraint, spoken)
+    found = _WORDING.match(item.constraint, clause)
     return found.verdict == "held" or (found.verdict == "uncertain" and found.matcher == "wording")
 
 
@@ -106,8 +128,10 @@ def _names(item: Item, spoken: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", spoken) is not None
 
 
-def _state(spoken: str) -> str | None:
-    active, done = _ACTIVE.search(spoken) is not None, _DONE.search(spoken) is not None
-    if done and _DENIED.search(spoken):
-        return ACTIVE
-    return None if active == done else ACTIVE if active else DONE
+def _state(clause: str) -> str | None:
+    active, done = _ACTIVE.search(clause) is not None, _DONE.search(clause) is not None
+    if active == done or (_OPEN.search(clause) and not clause.startswith(_BOXES)):
+        return None
+    if active and _PAST.search(clause):
+        return None
+    return ACTIVE if active or _DENIED.search(clause) else DONE
