@@ -149,7 +149,7 @@ class Courses:
         if known is None:
             self._opened(session, scene, now)
         elif known.scene != scene:
-            self._put(session, known, changed(known, scene=scene))
+            self._replace(session, known, changed(known, scene=scene))
         return self.course(session)
 
     def course(self, session: str) -> Course:
@@ -163,7 +163,7 @@ class Courses:
         for last in (*[False] * (MAX_TRIES - 1), True):
             before = self._sessions.get(session) or self._opened(session, _NOBODY, happening.at)
             course, told = fold(before.course, happening, self._rules)
-            if self._put(session, before, changed(before, course=course), last):
+            if self._replace(session, before, changed(before, course=course), anyway=last):
                 break
         for event in told:
             self._told.append(_told(event, session, task, before.scene))
@@ -178,7 +178,7 @@ class Courses:
         if known.asked.declared is declared and known.asked.own is own:
             return known.asked
         found = _asked(declared, own)
-        self._put(session, known, changed(known, asked=found))
+        self._replace(session, known, changed(known, asked=found))
         return found
 
     def told(self) -> list[m.Compacted]:
@@ -237,7 +237,7 @@ class Courses:
         with self._lock:
             self._sessions.pop(session, None)
 
-    def _put(self, session: str, before: _Session, after: _Session, anyway: bool = True) -> bool:
+    def _replace(self, session: str, before: _Session, after: _Session, *, anyway: bool = False) -> bool:
         """Whether `after` took the place of `before`, which it does not where that is no longer what is known."""
         with self._lock:
             if not anyway and self._sessions.get(session) is not before:

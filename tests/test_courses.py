@@ -447,6 +447,24 @@ def test_two_calls_of_a_session_at_once() -> None:
     assert (over, courses.course("s1").count) == ({f"c-{number}" for number in range(6)}, 6)
 
 
+def test_what_another_thread_folds_meanwhile_is_kept() -> None:
+    """Who is at a session, and what was asked of it, are noted beside its course and never put an older one back."""
+    courses = Courses()
+
+    class Late(Scene):
+        """A scene that takes its time to be compared: meanwhile another thread folds."""
+
+        def __eq__(self, other: object) -> bool:
+            courses.fold("s1", Ended(1.0, "c-1", summary=TEXT))
+            return False
+
+        __hash__ = Scene.__hash__
+
+    courses.arrive("s1", Late(), 0.0)
+    courses.arrive("s1", Late(), 0.0)
+    assert courses.course("s1").waiting
+
+
 def test_what_was_asked_is_made_once() -> None:
     """As long as nothing new is declared it is the same object, at the cost of a look."""
     courses = Courses(Rules(declared=Manifest((Item(Constraint("C1", RULE)),))))
