@@ -157,7 +157,9 @@ def _tell(happening: Callable[[], Happening]) -> None:
 def _failed(name: str, reason: object) -> Ended:
     failure = failures.read(_text(reason))
     known = failure.reason if failure else type(reason).__name__ if real(reason, BaseException) else None
-    return Ended(time.time(), name, FAILED, known or _reason(reason), failure=failure)
+    # A text of several words is an error's, and may quote anything.
+    said = named(reason).lower() if known is None and real(reason, str) else None
+    return Ended(time.time(), name, FAILED, known or word(said), failure=failure)
 
 
 def _one_of(name: str, words: tuple[str, ...], value: object) -> str | None:

@@ -91,6 +91,22 @@ def test_an_end_without_a_beginning_tells_both() -> None:
     assert told() == [Begun(0.0, "c1", "full", "manual"), Ended(0.0, "c1", "failed", "RuntimeError")]
 
 
+@pytest.mark.parametrize(
+    ("reason", "want"),
+    [
+        ("no_route", "no_route"),
+        ("Acme's key is invalid", "other"),
+        ("the account of Acme is gone", "other"),
+        ("", None),
+    ],
+)
+def test_of_an_errors_text_nothing_is_kept(reason: str, want: str | None) -> None:
+    """A word is the program's own; a text of several may quote anything."""
+    compaction().fail(reason)
+    _, ended = told()
+    assert (ended.outcome, ended.reason or None) == ("failed", want)
+
+
 def test_each_call_of_a_function_is_a_compaction_of_its_own() -> None:
     """A decorator tells of every call, also of a coroutine."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from otel_context_ledger import spelling
 from otel_context_ledger.correctness.compaction.audit import Audit
 from otel_context_ledger.correctness.compaction.event import Compaction
 
@@ -15,7 +16,7 @@ def fields(event: Compaction) -> dict[str, object]:
         "kind": event.kind,
         "trigger": event.trigger,
         "outcome": event.outcome,
-        "reason": event.reason,
+        "reason": spelling.word(event.reason),
         "tokens_before": before.tokens,
         "tokens_after": after.tokens,
         "estimated": [side for side, measure in (("before", before), ("after", after)) if measure.estimated],
