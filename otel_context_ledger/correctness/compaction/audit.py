@@ -46,7 +46,8 @@ class Mismatch:
 @dataclass(frozen=True, slots=True)
 class Audit:
     """What the validator found. `readable` says that there was a summary to read, `empty` that it held nothing; of
-    `judged` pieces of work it is known how far they were before."""
+    `judged` pieces of work it is known how far they were before. `outdated` are ids of what the summary holds although
+    it was superseded, each with that of what took its place."""
 
     validator: str
     standings: tuple[Standing, ...] = ()
@@ -54,11 +55,12 @@ class Audit:
     readable: bool = False
     empty: bool = False
     judged: int = 0
+    outdated: tuple[tuple[str, str], ...] = ()
 
     @property
     def result(self) -> str | None:
         """pass, uncertain, fail or not_verifiable; `None` where nothing was declared."""
-        if self.empty or self.mismatches:
+        if self.empty or self.mismatches or self.revived:
             return FAIL
         if not self.standings:
             return None
@@ -73,6 +75,12 @@ class Audit:
     def lost(self) -> tuple[str, ...]:
         """Ids of what is gone; of an unreadable summary nothing is known to be."""
         return tuple(s.item.id for s in self.standings if s.lost) if self.readable or self.empty else ()
+
+    @property
+    def revived(self) -> tuple[tuple[str, str], ...]:
+        """What was superseded and will be followed, since what took its place is not there."""
+        held = {s.item.id for s in self.standings if s.match.verdict == "held"}
+        return tuple((old, new) for old, new in self.outdated if new not in held)
 
     @property
     def unsure(self) -> tuple[str, ...]:
@@ -92,7 +100,9 @@ def check(declared: m.Manifest, summary: str | None, validator: Validator) -> Au
     wrong = tuple(_mismatches(declared, text))
     name = f"{validator.name}@{validator.version}"
     judged = sum(item.status is not None for item in declared.items) if text.strip() else 0
-    return Audit(name, found, wrong, summary is not None, summary is not None and not text.strip(), judged)
+    kept = ((item, new) for item, new in declared.superseded if _stand(item, text, validator).match.verdict == "held")
+    old = tuple((item.id, new) for item, new in kept)
+    return Audit(name, found, wrong, summary is not None, summary is not None and not text.strip(), judged, old)
 
 
 def elsewhere(audit: Audit, via: str, texts: Sequence[str], validator: Validator) -> Audit:

@@ -62,6 +62,12 @@ class Manifest:
         return tuple(item for item in self.items if item.id not in replaced and item.status != DONE)
 
     @property
+    def superseded(self) -> tuple[tuple[Item, str], ...]:
+        """What no longer holds, each with the id of what took its place."""
+        by = {i.constraint.supersedes: i.id for i in self.items if i.constraint.supersedes}
+        return tuple((item, by[item.id]) for item in self.items if item.id in by)
+
+    @property
     def text(self) -> str:
         """What its digest is made of; empty without items."""
         return "\n".join(f"{i.constraint.kind} {i.id} {normal(i.constraint.text)} {i.status or ''}" for i in self.asked)

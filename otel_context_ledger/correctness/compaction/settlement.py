@@ -30,6 +30,7 @@ def settle(
         *_odd(event, streak, called, rules),
         *(symptoms.frequent(course, called, rules.thresholds) if event.outcome == DONE and event.whole else ()),
         *symptoms.losses(event.audit, fresh, event.number),
+        *symptoms.revived(event.audit),
         *symptoms.reset(together),
     ]
     event = replace(event, symptoms=noted(event.symptoms, noticed), settled=True)

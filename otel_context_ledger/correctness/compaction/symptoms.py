@@ -91,6 +91,13 @@ def frequent(course: Course, called: Called | None, limits: Thresholds) -> Itera
         yield Symptom("frequent_compaction", LOW, (f"in_turn={course.in_turn}", *shown))
 
 
+def revived(audit: Audit | None) -> Iterator[Symptom]:
+    """The summary tells a rule that was superseded and not the one that took its place: the agent will follow it."""
+    told = tuple(f"{old}:superseded_by={new}" for old, new in audit.revived[:MAX_LISTED]) if audit else ()
+    if told:
+        yield Symptom("superseded_revived", HIGH, told)
+
+
 def losses(audit: Audit | None, fresh: Sequence[str], number: int | None) -> Iterator[Symptom]:
     """What this compaction lost, told once for each item, and what it says wrongly of the work."""
     for kind, name in _LOSSES.items():
