@@ -88,12 +88,12 @@ def settle_all(
     return course, tuple(told)
 
 
-def wait(course: Course, event: Compaction, rules: Rules) -> Told:
+def wait(course: Course, event: Compaction, rules: Rules, seen: str | None = None) -> Told:
     """One that was done waits for the call that shows it; a whole one takes the place of another that waits."""
     gone = [p.event for p in course.pending if p.event.whole and event.whole]
     kept = tuple(p for p in course.pending if p.event not in gone)
     course, told = settle_all(replace(course, pending=kept), gone, rules)
-    course, more = queue(course, Pending(event), rules)
+    course, more = queue(course, Pending(event, seen), rules)
     return course, (*told, *more)
 
 

@@ -145,7 +145,7 @@ def _provided(course: Course, told: h.Called, rules: Rules) -> Told:
     if told.item is not None and not course.knows(told.item):
         event = beginning.started(course, h.Begun(told.at, told.item, "provider", "auto"), rules)
         event = replace(event, ended=told.at, outcome=DONE, reason=None)
-        return settlement.wait(course, beginning.audited(course, event, None, rules), rules)
+        return settlement.wait(course, beginning.audited(course, event, None, rules), rules, told.id)
     name, cleared = f"c-{told.id}-cleared", told.cleared or 0
     if cleared <= course.cleared or course.knows(name):
         return course, ()
