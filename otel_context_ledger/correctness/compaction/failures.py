@@ -20,6 +20,8 @@ MAX_TEXT = 1 << 14
 # A prompt that leaves a tenth of the window fits: it is the output asked for that does not.
 FITS_AT = 0.9
 PROMPT_TOO_LONG, INVALID_MAX_TOKENS = "prompt_too_long", "invalid_max_tokens"
+# Refusals that a shorter history answers.
+OVERFLOWS = (PROMPT_TOO_LONG, "request_too_large")
 _FORMS = tuple(
     (form["reason"], re.compile(form["says"], re.IGNORECASE | re.DOTALL))
     for form in tomllib.loads(

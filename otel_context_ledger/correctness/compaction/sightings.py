@@ -9,7 +9,7 @@ from otel_context_ledger.correctness.compaction import audit as audits
 from otel_context_ledger.correctness.compaction import happenings as h
 from otel_context_ledger.correctness.compaction.course import Course, Last, Pending, Rules
 from otel_context_ledger.correctness.compaction.event import DONE, SKIPPED, Compaction, Measure, noted
-from otel_context_ledger.correctness.compaction.failures import PROMPT_TOO_LONG
+from otel_context_ledger.correctness.compaction.failures import OVERFLOWS
 from otel_context_ledger.correctness.compaction.settlement import MAX_WAITS, Told, settle_all
 from otel_context_ledger.records import changed
 
@@ -45,6 +45,7 @@ def _rewritten(course: Course, told: h.Opened, rewrite: h.Rewrite, trigger: str 
     waiting = next((p for p in course.pending if p.event.whole != micro), None)
     if waiting is not None:
         event = _completed(course, waiting.event, rewrite, rules)
+        event = replace(event, trigger=event.trigger or trigger)
         pending = tuple(replace(p, event=event, seen=told.id) if p is waiting else p for p in course.pending)
         return replace(course, pending=pending), (event,)
     course, dropped, event = _unwaited(course, told, rewrite, trigger, rules)
@@ -122,7 +123,7 @@ def _shown(event: Compaction, told: h.Opened, rules: Rules) -> Compaction:
 def called(course: Course, told: h.Called, rules: Rules) -> Told:
     """It ended: what it was the first to show is settled by it."""
     if told.reason is not None:
-        return replace(course, overflowed=told.reason == PROMPT_TOO_LONG), ()
+        return replace(course, overflowed=told.reason in OVERFLOWS), ()
     seen = [p for p in course.pending if p.seen is not None and told.id in (None, p.seen)]
     course, told_of = attempts.abandoned(course, rules)
     if seen:
