@@ -155,9 +155,7 @@ class Ledger:
             )  # fmt: skip
             if kind == "agent":
                 self._lineage.put(head, None)
-        witness = Witness(
-            around, link, outline, request, self._lore.forms.summary_openings, surface.facts.window(request.model)
-        )
+        witness = Witness(around, link, outline, request, self._lore.forms.summary_openings, surface.facts.window)
         checked = self.checking.begin(Opening(witness, surface, identity, kind))
         if kind == "agent":
             head = self._on_summary(head, checked.seen)

@@ -5,7 +5,7 @@ Pure, and stateless: the courses themselves, and what is told of them, are the l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from otel_context_ledger import model as m
@@ -31,17 +31,21 @@ def turn_ended(response: m.Response) -> bool:
     return not response.tool_calls and response.finish_reasons[:1] in _TURN_ENDS
 
 
+def _unknown(_: str | None) -> int | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Witness:
     """A call as it was opened: where it came from, what it holds, the openings of summaries that are known, and the
-    window of its model in tokens."""
+    windows of models, in tokens."""
 
     around: m.Surroundings
     link: Link
     outline: Outline
     request: m.Request
     openings: tuple[str, ...] = ()
-    window: int | None = None
+    window: Callable[[str | None], int | None] = _unknown
 
     def opened(self, waiting: bool) -> h.Opened:
         """What a call of the agent shows before it is made. `waiting`: its session's course waits for a compaction to
@@ -58,9 +62,10 @@ class Witness:
             history.system_texts(self.request.system) if wanted else (),
             tuple(step.text for step in steps[self._begins(steps) :]),
             state.fold(state.State(), steps).orphans if self.request.whole else (),
-            self.window,
+            self.window(self.request.model),
             link.head.tokens if link.head else None,
             link.head.entry_id if link.head else None,
+            self.window(link.head.request.model) if link.head else None,
         )
 
     def called(

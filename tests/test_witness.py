@@ -46,15 +46,16 @@ class Agent:
         self.course, self.told, self.clock = Course(), list[Compaction](), 0.0
         self.kinds: list[str] = []
 
-    def opens(self, messages: Sequence[Any]) -> tuple[Draft, Witness]:
+    def opens(self, messages: Sequence[Any], model: str = "kimi-k3") -> tuple[Draft, Witness]:
         """A call that is about to be made."""
         self.clock += 2.0
-        body = {"model": "kimi-k3", "prompt_cache_key": "s", "tools": TOOLS}
+        body = {"model": model, "prompt_cache_key": "s", "tools": TOOLS}
         body["messages"] = [{"role": "system", "content": self.system}, *messages]
         request = self.surface.read_request(body)
         around = m.Surroundings(f"e{self.clock:.0f}", self.clock)
         draft = self.ledger.open(self.surface, "host", request, around)
-        return draft, Witness(around, draft.link, draft.outline, request, LORE.forms.summary_openings)
+        forms, window = LORE.forms, self.surface.facts.window
+        return draft, Witness(around, draft.link, draft.outline, request, forms.summary_openings, window)
 
     def call(self, messages: Sequence[Any], tokens: int = 9000, output: int = 5) -> Agent:
         """One call, from request to answer."""
@@ -217,6 +218,13 @@ def test_a_header_that_could_have_been_read_from_the_cache(causes: tuple[m.Cause
     """Tools and system of the same bytes are said to be so only if nothing but the history made the cache useless."""
     _, seen = Agent().call(HISTORY).opens(HISTORY)
     assert seen.called(m.Response(), 9.0, None, causes).header_same is useful
+
+
+def test_a_smaller_window() -> None:
+    """A call shows the window of its model, and that of the call that it goes on from."""
+    _, seen = Agent().call(HISTORY).opens([CLAUDE_CODE, user("go on")], "kimi-k2.6")
+    shown = seen.opened(waiting=False)
+    assert (shown.continues, shown.window_before, shown.window) == ("e2", 1_048_576, 262_144)
 
 
 def test_results_that_were_cut() -> None:

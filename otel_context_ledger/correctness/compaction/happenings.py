@@ -84,7 +84,7 @@ class Opened:
     """A call of the agent is about to be made. `extends` says that its history only grew (`None`: unknown). `policy`
     and `kept` are the texts of its rules and of its other messages, wanted while `Course.waiting`; `broken` the ids of
     results without their calls; `continues` is the id of the call that it goes on from, `before` the prompt tokens of
-    that one."""
+    that one and `window_before` its window."""
 
     at: float
     id: str
@@ -96,6 +96,7 @@ class Opened:
     window: int | None = None
     before: int | None = None
     continues: str | None = None
+    window_before: int | None = None
 
 
 @quick

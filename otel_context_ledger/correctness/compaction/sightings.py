@@ -16,7 +16,9 @@ from otel_context_ledger.records import changed
 
 def opened(course: Course, told: h.Opened, rules: Rules) -> Told:
     """A call is about to be made."""
-    smaller = bool(told.window and course.last.window and told.window < course.last.window)
+    # Agents of one session may ask models of their own.
+    before = course.last.window if told.continues is None else told.window_before
+    smaller = bool(told.window and before and told.window < before)
     if course.turn_over:
         course = changed(course, in_turn=0, turn_over=False)
     if told.window not in (None, course.last.window):
