@@ -249,7 +249,8 @@ class Checking:
             course = self.courses.course(session)
         compacted = kind == "agent" and any(p.seen == around.entry_id and p.event.whole for p in course.pending)
         lean = changed(witness, request=changed(request, tools=(), system=(), messages=()))
-        return Sight(lean, session, course.carried, compacted, self.courses.asked(session).todos)
+        carried = course.carried_by(around.entry_id)
+        return Sight(lean, session, carried, compacted, self.courses.asked(session).todos)
 
     def _looked(self, call: Opening) -> tuple[Look | None, bytes | None]:
         witness, sent = call.witness, sent_tools(call.witness.outline, call.identity)

@@ -52,6 +52,8 @@ class Witness:
         be seen, so that the texts of the call are wanted."""
         rewrite, link = self._rewrite(), self.link
         own = link.head is not None and link.parent is None
+        # It shares nothing with the call before, and the provider keeps nothing of that.
+        anew = link.relation == "departs" and self.request.whole
         wanted = waiting or rewrite is not None
         steps = history.steps(self.outline.messages) if wanted else ()
         return h.Opened(
@@ -64,7 +66,7 @@ class Witness:
             state.fold(state.State(), steps).orphans if self.request.whole else (),
             self.window(self.request.model),
             link.head.tokens if link.head else None,
-            link.head.entry_id if link.head else None,
+            None if link.head is None or (anew and rewrite is None) else link.head.entry_id,
             self.window(link.head.request.model) if link.head else None,
         )
 

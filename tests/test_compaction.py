@@ -256,6 +256,7 @@ SEEN = {
         Rewrite("full", "0-39", SUMMARY.text),
     ),
     "contents that were cut": ((USER,) * 7, Extent(40, 3, 30), PRUNED, Rewrite("micro", "3-9")),
+    "another agent's history": ((USER,) * 5, Extent(2), PRUNED, None),
     "messages that are gone, in nobody's form": ((USER,), Extent(40, 3, 30), PRUNED, None),
     "the provider's item": (
         (Step("user", compaction=True, id="cmp_1"),),

@@ -174,6 +174,21 @@ def test_a_summarising_call_that_holds_the_history(provider: Provider, ledger: L
     assert (event["attempts"], event["session_id"]) == (1, ledger.flat()[0]["session_id"])
 
 
+def test_who_builds_on_a_summary(provider: Provider, ledger: Ledger) -> None:
+    """Of the agents of a session only the one that was compacted does, as long as its history goes on from there: not
+    a subagent, and not the history before it that a user takes up again."""
+    constraint("C1", RULE)
+    agent, short = Agent(provider), [summary("Goal: billing."), user("go on")]
+    ok, sub = {"role": "assistant", "content": "ok"}, [user("Look for tests."), *HISTORY[:4]]
+    agent.compacts("Goal: billing.")
+    calls = (sub, [*short, ok, user("more")], [*sub, user("and docs")], [*HISTORY, user("no"), ok, user("again")])
+    for messages in (*calls, [user("Something else.")], [*short, ok, user("more"), ok, user("on")]):
+        agent.asks(messages)
+    told = [(entry["summary_hash"] is not None, entry["summary_trusted"]) for entry in ledger.flat()[2:]]
+    own, other = (True, False), (False, None)
+    assert told == [own, other, own, other, other, other, own]
+
+
 def test_a_call_that_was_too_long_is_why(provider: Provider, ledger: Ledger) -> None:
     """What the error says of lengths makes the compaction after it a reactive one; its text is kept nowhere."""
     agent = Agent(provider)
@@ -250,11 +265,12 @@ def test_two_processes_on_one_session(provider: Provider, tmp_path: Path) -> Non
     starter = str(Path(sys.executable).parent / "opentelemetry-instrument")
     told: list[list[Any]] = []
     for program, given in ((BEGINS, [starter, CALLS]), (CALLS, [])):
-        run(provider, tmp_path, program, given=given, CONTEXT_LEDGER_SESSION_ID="s1")
+        ended = run(provider, tmp_path, program, given=given, CONTEXT_LEDGER_SESSION_ID="s1")
+        assert ended.code == 0
         lines = store.read(tmp_path / "ledger.jsonl").entries
         rows: list[Any] = [line["compaction"] for line in lines if line.get("kind") == "compaction"]
-        told.append([(len(lines) - len(rows), row["compaction_event"], row.get("outcome")) for row in rows])
-    assert told == [[(3, "c-1", None)], [(4, "c-1", None), (4, "c-1", "orphaned")]]
+        told.append([len(provider.requests), *[(row["compaction_event"], row.get("outcome")) for row in rows]])
+    assert told == [[3, ("c-1", None)], [4, ("c-1", None), ("c-1", "orphaned")]]
 
 
 @pytest.mark.parametrize(

@@ -99,13 +99,15 @@ class Course:
     """A session's compactions. `begun` by the program's word and not ended; `trying` is what summarising calls came to
     since the last call of the agent; `pending` wait for the next. `count` are those that were done, `in_turn` those of
     this turn, `since` the calls of the agent after the last attempt; `cleared` is the most that the provider took out
-    of a prompt, in tokens. `overflowed`: the last call was too long."""
+    of a prompt, in tokens. `carriers` are the last calls that build on the summary in force. `overflowed`: the last
+    call was too long."""
 
     manifest: Manifest = NOTHING
     begun: tuple[Compaction, ...] = ()
     trying: Compaction | None = None
     pending: tuple[Pending, ...] = ()
     known: tuple[str, ...] = ()
+    carriers: tuple[str, ...] = ()
     summary_hash: str | None = None
     event: str | None = None
     trusted: bool | None = None
@@ -137,6 +139,10 @@ class Course:
         if event is None:
             return self.summary_hash, self.event, self.trusted
         return event.summary_hash, event.id, event.trusted
+
+    def carried_by(self, call: str) -> tuple[str | None, str | None, bool | None]:
+        """The same of one call: not every agent of a session builds on its summary."""
+        return self.carried if call in self.carriers else (None, None, None)
 
     def knows(self, name: str) -> bool:
         """Whether a compaction of this id ended here, or waits."""

@@ -7,11 +7,13 @@ from dataclasses import replace
 from otel_context_ledger.correctness.compaction import attempts, beginning, settlement, symptoms
 from otel_context_ledger.correctness.compaction import audit as audits
 from otel_context_ledger.correctness.compaction import happenings as h
-from otel_context_ledger.correctness.compaction.course import Course, Last, Pending, Rules
+from otel_context_ledger.correctness.compaction.course import MAX_KNOWN, Course, Last, Pending, Rules
 from otel_context_ledger.correctness.compaction.event import DONE, SKIPPED, Compaction, Measure, noted
 from otel_context_ledger.correctness.compaction.failures import OVERFLOWS
 from otel_context_ledger.correctness.compaction.settlement import MAX_WAITS, Told, settle_all
 from otel_context_ledger.records import changed
+
+_NOTHING = (None, None, None)
 
 
 def opened(course: Course, told: h.Opened, rules: Rules) -> Told:
@@ -23,11 +25,22 @@ def opened(course: Course, told: h.Opened, rules: Rules) -> Told:
         course = changed(course, in_turn=0, turn_over=False)
     if told.window not in (None, course.last.window):
         course = changed(course, last=changed(course.last, window=told.window))
-    if told.rewrite is None or _replayed(course, told, told.rewrite, rules):
-        return _watched(course, told, rules)
-    course, found = _rewritten(course, told, told.rewrite, "window_downshift" if smaller else None, rules)
+    found: tuple[Compaction, ...] = ()
+    if told.rewrite is not None and not _replayed(course, told, told.rewrite, rules):
+        course, found = _rewritten(course, told, told.rewrite, "window_downshift" if smaller else None, rules)
     course, more = _watched(course, told, rules)
-    return course, (*found, *more)
+    return _carrying(course, told), (*found, *more)
+
+
+def _carrying(course: Course, told: h.Opened) -> Course:
+    """Which calls build on the summary in force: the one that shows it, those that go on from one that does, and the
+    first of a process that goes on with the session."""
+    if course.carried == _NOTHING:
+        return course
+    if any(p.event.whole and p.seen == told.id for p in course.pending):
+        return changed(course, carriers=(told.id,))
+    goes_on = told.continues in course.carriers if told.continues is not None else course.last.id is None
+    return changed(course, carriers=(*course.carriers, told.id)[-MAX_KNOWN:]) if goes_on else course
 
 
 def _replayed(course: Course, told: h.Opened, rewrite: h.Rewrite, rules: Rules) -> bool:

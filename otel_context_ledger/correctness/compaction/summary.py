@@ -76,12 +76,12 @@ class Extent:
 def seen(new: Sequence[Step], extent: Extent, openings: tuple[str, ...], cause: str | None) -> Rewrite | None:
     """What a history shows of a compaction. `new` are the messages that the one before did not have, `cause` is why
     nothing else was reused: history_compacted, history_rewritten(pruned), or any other. A text that opens like a
-    summary is one only where messages gave way to it; where messages are gone, contents were not only cut. Which of the
-    new texts is a summary of no known form, if any is, nobody can tell."""
+    summary is one only where messages gave way to it; where messages are gone, or none stayed, contents were not only
+    cut. Which of the new texts is a summary of no known form, if any is, nobody can tell."""
     found = find(new, openings)
     if found is not None and found.provider:
         return Rewrite("provider", extent.replaced, found.text, found.text is not None, found.id)
-    if cause == PRUNED and len(new) >= extent.gone:
+    if cause == PRUNED and extent.gone < extent.length and len(new) >= extent.gone:
         return Rewrite("micro", extent.replaced)
     if extent.replaced is None or (found is None and cause != COMPACTED):
         return None
