@@ -14,7 +14,7 @@ from typing import TypeVar
 from otel_context_ledger import model as m
 from otel_context_ledger.correctness.advice import NEW, Advisor, Facts, Past
 from otel_context_ledger.correctness.compaction.happenings import Happening
-from otel_context_ledger.correctness.examination import Examination, Examiner, Subject
+from otel_context_ledger.correctness.examination import Answer, Examination, Examiner, Subject
 from otel_context_ledger.correctness.tools.check import Look, Sent, Tools
 from otel_context_ledger.correctness.tools.registry import Registry
 from otel_context_ledger.courses import Courses, Scene
@@ -164,14 +164,14 @@ class Checking:
         past = self._or(NEW, ADVICE, failed, lambda: self._advisor.past(call.witness.link.session))
         return Checked(look, contract, examination, past, seen, tuple(failed))
 
-    def answered(self, checked: Checked, name: str, session: str, now: float) -> Checked:
+    def answered(self, checked: Checked, name: str, session: str, response: m.Response, now: float) -> Checked:
         """The answer to the call with the id `name` came: what its tools do is done later; what was seen on disk
         meanwhile is in the checks. Where that fails, they stand as they were until `settled`."""
         begun = checked.examination
         if begun is None:
             return checked
-
-        self._or(None, (), [], lambda: self._examiner.answered(name, now))
+        answer = Answer(now, response.called, response.thought)
+        self._or(None, (), [], lambda: self._examiner.answered(name, answer))
         return self._with(checked, (), lambda: self._examiner.renewed(begun, name, session))
 
     def ended(self, checked: Checked, kind: str, over: Over) -> tuple[Checked, tuple[str, ...]]:
@@ -294,7 +294,7 @@ def _subject(call: Opening) -> Subject:
     return Subject(
         around.entry_id, [block.value for block in system], [block.digest for block in system], outline.messages,
         outline.digests, head.entry_id if head else None, link.shared, witness.request.whole,
-        call.surface.facts.reasoning_replayed, outline.offset, link.session, around.session,
+        call.surface.facts.reasoning_replayed, outline.offset, link.session, around.session, model=witness.request.model,
     )  # fmt: skip
 
 

@@ -293,6 +293,7 @@ class Invocation:
         self._kept: list[object] = []
         self._first_token: float | None = None
         self._first_content: float | None = None
+        self._thought = False
         self._dropped = False
         self._ended = False
         self._claimed = False
@@ -359,6 +360,7 @@ class Invocation:
             return
         now = self._desk.ticks() - self._began
         self._first_token = now if self._first_token is None else self._first_token
+        self._thought = self._thought or channel == "reasoning"
         if channel == "text":
             self._first_content = now
 
@@ -434,7 +436,8 @@ class Invocation:
     def _folded(self) -> m.Response:
         if not self._kept:
             return m.Response()
-        return self._surface.read_response(self._surface.fold([mapping(plain(event)) for event in self._kept]))
+        body = self._surface.fold([mapping(plain(event)) for event in self._kept])
+        return self._surface.read_response({**body, "thought": True} if self._thought else body)
 
     def _end(self, read: Callable[[], m.Response], ending: m.Ending) -> None:
         if self._ended:

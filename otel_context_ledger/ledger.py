@@ -208,7 +208,7 @@ class Ledger:
         """As `close`, in two steps: this one lets the calls to come know the call, what it gives makes the entry."""
         link = self._current(draft.link)
         draft = draft if link is draft.link else changed(draft, link=link)
-        checked = self.checking.answered(draft.checked, draft.around.entry_id, link.session, now)
+        checked = self.checking.answered(draft.checked, draft.around.entry_id, link.session, response, now)
         judgement, case = self._judge(draft, response, ending, now)
         with self._lock:
             evidence = self._settle(draft, response, ending, case, judgement, now)

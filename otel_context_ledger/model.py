@@ -98,7 +98,8 @@ class Response:
     `verdict_tokens` and `verdict_reusable` are its estimates of what was missed and of what could have been reused.
     `compacted` is the provider's id of a summary that it put in the place of the history while it answered, `cleared`
     are the tokens of tool calls and their results that it took out of the prompt before the model saw it.
-    `calls` are the calls of tools whose arguments are there whole, for the checks alone, which let go of them."""
+    `calls` are the calls of tools whose arguments are there whole, for the checks alone, which let go of them; `called`
+    are the ids of all of them, `thought` says that reasoning came with them."""
 
     usage: Usage = field(default_factory=Usage)
     response_id: str | None = None
@@ -115,6 +116,8 @@ class Response:
     compacted: str | None = None
     cleared: int | None = None
     calls: tuple[Called, ...] = field(default=(), compare=False, repr=False)
+    called: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    thought: bool = field(default=False, compare=False, repr=False)
 
 
 @quick

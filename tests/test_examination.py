@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from otel_context_ledger.canonical import canonical, digest
 from otel_context_ledger.correctness.constraints import Constraint, Match
-from otel_context_ledger.correctness.examination import MAX_AT_ONCE, Examination, Examiner, Subject, World
+from otel_context_ledger.correctness.examination import MAX_AT_ONCE, Answer, Examination, Examiner, Subject, World
 from otel_context_ledger.correctness.policy import RulesFile
 from otel_context_ledger.model import Check, Findings
 
@@ -119,3 +121,63 @@ def test_a_validator_may_make_calls_itself() -> None:
     look.append(Examiner(lambda: World(10.0), Calling(look)))
     found = look[0].begin(subject("1", [user("Fix the bug.")], constraints=DECLARED)).constraints
     assert found == Check("held", Findings((), ("declared=1", "lost=0", "uncertain=0"), ("validator=calling@1",)))
+
+
+def asked(name: str, thought: bool = False) -> dict[str, Any]:
+    calls = [{"id": name, "function": {"name": "read", "arguments": "{}"}}]
+    return {"role": "assistant", "tool_calls": calls, **({"reasoning_content": "because"} if thought else {})}
+
+
+def told(name: str) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": name, "content": "text"}
+
+
+DROPPED = Check("reasoning_dropped", Findings((), ("turns=1", "bare=1"), ("message=1",)))
+
+
+@pytest.mark.parametrize(
+    ("answer", "want"),
+    [
+        (Answer(9.0, ("a",), thought=True), DROPPED),
+        (Answer(9.0, ("a",)), Check("compatible", Findings((), ("turns=1",)))),
+        (Answer(9.0, ("z",), thought=True), Check("compatible", Findings((), ("turns=1",)))),
+    ],
+)
+def test_reasoning_that_came_with_a_call_must_go_back_with_it(answer: Answer, want: Check) -> None:
+    """A client that leaves out the reasoning of the answer that it got is told so at the next call, whatever came
+    before; one whose model did not reason is not."""
+    look, first = examiner(), [user("fix it")]
+    look.begin(subject("1", first, replayed=True))
+    look.answered("1", answer)
+    then = [*first, asked("a"), told("a")]
+    assert look.begin(subject("2", then, before="1", shared=1, replayed=True)).state == want
+
+
+def test_reasoning_that_was_sent_before_must_not_be_left_out_later() -> None:
+    """A history that is sent again without the reasoning that it had lacks it from that message on."""
+    look, first = examiner(), [user("fix it"), asked("a", thought=True), told("a")]
+    before = look.begin(subject("1", first, replayed=True)).state
+    bare = [first[0], asked("a"), told("a"), user("go on")]
+    after = look.begin(subject("2", bare, before="1", shared=1, replayed=True)).state
+    assert (before, after) == (Check("compatible", Findings((), ("turns=1",))), DROPPED)
+
+
+def test_turns_of_the_model_before_are_another_models() -> None:
+    """What a model was asked for is its own; after a switch the history says whose turns it holds."""
+    look, first = examiner(), [user("fix it")]
+    look.begin(subject("1", first, model="k3"))
+    then = [*first, asked("a", thought=True), told("a")]
+    same = look.begin(subject("2", then, before="1", shared=1, model="k3")).state
+    other = look.begin(subject("3", [*then, user("go on")], before="2", shared=3, model="k3-256k")).state
+    assert same == Check("compatible", Findings((), ("turns=1",)))
+    assert other == Check(
+        "unknown", Findings(("other_model",), ("turns=1", "other_model=1"), ("reason=reasoning_of_another_model",))
+    )
+
+
+def test_a_result_whose_call_is_sent_by_reference_is_unknown() -> None:
+    """Items that the provider keeps and the request only names may hold the call."""
+    messages = [user("fix it"), {"type": "item_reference", "id": "fc_1"}, told("a")]
+    assert examiner().begin(subject("1", messages)).state == Check(
+        "unknown", Findings((), ("turns=0",), ("reason=history_at_provider",))
+    )

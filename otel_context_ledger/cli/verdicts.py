@@ -43,6 +43,8 @@ REASONS = {
     "no_rules_files": "no rules file was found.",
     "ledger_error": "the ledger itself failed at it, see its log.",
     "history_at_provider": "a part of the history is kept or sealed by the provider, and cannot be looked through.",
+    "reasoning_not_seen": "a call stands there without reasoning, and nobody saw whether it came with some.",
+    "reasoning_of_another_model": "the history holds reasoning of another model, which this one may not take.",
 }
 STALE_WRITE = "Compare the files with what the other writer made of them (git diff), and have them read again."
 LOW = "Nothing if it is a formatter; have the file read again before the next edit."
@@ -197,7 +199,7 @@ CONSTRAINTS: Mapping[str, Callable[[str], str]] = {
 STATE: Mapping[str, Callable[[str], str]] = {
     "result_without_call": lambda value: f"the result of call {value} is there, and the call is not.",
     "call_without_result": lambda value: f"call {value} has no result.",
-    "message": lambda value: f"from message {value} on, reasoning that was sent before is not.",
+    "message": lambda value: f"from message {value} on, reasoning that came with a call is not sent back with it.",
     "reason": lambda value: REASONS.get(value, f"{value}."),
 }
 

@@ -19,6 +19,7 @@ from otel_context_ledger.correctness.freshness import Judged, judge
 from otel_context_ledger.correctness.history import Step, step, system_texts
 from otel_context_ledger.correctness.looks import Shelved
 from otel_context_ledger.correctness.policy import RulesFile
+from otel_context_ledger.correctness.state import Author
 from otel_context_ledger.model import UNKNOWN, Check, Findings
 from otel_context_ledger.records import changed, quick
 
@@ -52,7 +53,8 @@ class Subject:
     """A request to be examined: the texts of its system part and its messages, each list with the digests of its items.
     `before` names the examined request that it continues, of which it has the first `shared` messages. `whole`: the
     provider keeps no history besides; `replayed`: it wants reasoning back; `offset`: the first message's place.
-    `session` is the one it belongs to, `called` what the program calls that; `constraints` are declared for it."""
+    `session` is the one it belongs to, `called` what the program calls that; `constraints` are declared for it;
+    `model` is asked."""
 
     name: str
     system: Sequence[object]
@@ -67,6 +69,17 @@ class Subject:
     session: str = ""
     called: str | None = None
     constraints: tuple[c.Constraint, ...] = ()
+    model: str | None = None
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer that came at `at` (seconds): the ids of the tools' calls in it, and whether reasoning came with them."""
+
+    at: float
+    calls: tuple[str, ...] = ()
+    thought: bool = False
 
 
 Text = tuple[bytes, str]
@@ -79,7 +92,8 @@ Value = TypeVar("Value")
 class Memory:
     """What is kept of an examined request for the next one. `spoken` are the user's texts by the place of their
     message, `held` the first place at which each constraint stands word for word (-1 is the system part). `sealed`: a
-    part of the history is a summary that only the provider can read."""
+    part of the history is a summary that only the provider can read, or items that it keeps. `model` was asked,
+    `authors` are those that made turns of the history."""
 
     length: int = 0
     state: state.State = field(default_factory=state.State)
@@ -87,6 +101,8 @@ class Memory:
     held: Mapping[str, int] = field(default_factory=dict)
     declared: tuple[c.Constraint, ...] = ()
     sealed: bool = False
+    model: str | None = None
+    authors: tuple[Author, ...] = ()
     log: reads.Log = field(default_factory=reads.Log)
     said: Mapping[str, reads.Known] = field(default_factory=dict)
     files: Mapping[str, reads.Known] = field(default_factory=dict)
@@ -124,7 +140,7 @@ class Examiner:
         self._world, self._validator = world, validator or c.Wording()
         self._reader = reader or reads.Reader()
         self._dates: OrderedDict[tuple[str, bytes], reads.Date] = OrderedDict()
-        self._answered: OrderedDict[str, float] = OrderedDict()
+        self._answered: OrderedDict[str, Answer] = OrderedDict()
         self._written: OrderedDict[str, tuple[tuple[str, float], ...]] = OrderedDict()
         self._policy = policy.Policy()
         self._kept: OrderedDict[str, Memory] = OrderedDict()
@@ -144,10 +160,10 @@ class Examiner:
             done, memory = self._examine(subject, known)
         return self._constrained(done, subject, memory)
 
-    def answered(self, name: str, now: float) -> None:
-        """The answer to a request came at `now`: tools that it called ran later."""
+    def answered(self, name: str, answer: Answer) -> None:
+        """The answer to a request came: its calls ran later, and reasoning belongs to them if it came too."""
         with self._lock:
-            _put(self._answered, name, now, MAX_KEPT)
+            _put(self._answered, name, answer, MAX_KEPT)
 
     def renewed(self, begun: Examination, name: str, session: str) -> Examination:
         """The examination of a request with what was seen on disk since it began."""
@@ -186,8 +202,12 @@ class Examiner:
         told = tuple(_spoken(new, subject.digests, known.length))
         spoken = (*known.spoken, *told)[-MAX_PLACES:]
         system = tuple(zip(subject.system_digests, system_texts(subject.system), strict=False))
-        sealed = known.sealed or any(one.compaction and not one.texts for one in new)
-        memory = Memory(len(subject.messages), state.fold(known.state, new), spoken, sealed=sealed)
+        sealed = known.sealed or any(one.kept or (one.compaction and not one.texts) for one in new)
+        whole = subject.whole and not sealed
+        memory = Memory(
+            len(subject.messages), state.fold(known.state, new, self._seen(subject)), spoken, sealed=sealed,
+            model=subject.model, authors=state.credited(known.authors, known.model, new),
+        )  # fmt: skip
         declared = subject.constraints
         unread = told if known.declared == declared else (*known.spoken, *told)
         memory = changed(memory, held=_held(declared, known, system, unread), declared=declared)
@@ -195,13 +215,24 @@ class Examiner:
         self._keep(subject.name, memory)
         texts = (*system, *((key, text) for _, key, text in spoken))
         examined = Examination(
-            self._on_policy(world, texts, subject.whole and not sealed) if world.rules else None,
-            state=state.judge(memory.state, subject.whole, subject.replayed, subject.offset),
+            self._on_policy(world, texts, whole) if world.rules else None,
+            state=state.judge(memory.state, _ends(subject, memory, whole)),
             sent=texts,
             rules=world.rules,
-            whole=subject.whole and not sealed,
+            whole=whole,
         )
         return examined, memory
+
+    def _seen(self, subject: Subject) -> state.Seen:
+        """What is known of calls that stand among the new messages: the answer to the request before brought some, and
+        others were sent before, where the history was changed."""
+        answer = self._answered.get(subject.before) if subject.before else None
+        came = frozenset(answer.calls) if answer is not None else state.NOBODY
+        found = self._kept.get(subject.before) if subject.before else None
+        sent = state.seen_before(found.state) if found is not None and found.length > subject.shared else state.UNSEEN
+        if answer is None or not came:
+            return sent
+        return state.Seen(sent.owed | came, sent.free) if answer.thought else state.Seen(sent.owed, sent.free | came)
 
     def _keep(self, name: str, memory: Memory) -> None:
         _put(self._kept, name, memory, MAX_KEPT)
@@ -233,7 +264,7 @@ class Examiner:
             key = subject.session, subject.digests[place]
             date = self._dates.get(key)
             if at > last and (date is None or date.place != place):
-                date = reads.Date(now, place, asked)
+                date = reads.Date(now, place, asked.at if asked is not None else None)
                 _put(self._dates, key, date, MAX_DATES)
             yield reads.Shown(one, now, False) if date is None else reads.Shown(one, date.at, True, date.asked)
 
@@ -292,6 +323,11 @@ def _spoken(steps: Sequence[Step], digests: Sequence[bytes], start: int) -> Iter
     for at, shown in enumerate(steps, start):
         if shown.role in ("user", "system", "developer") and shown.texts:
             yield at, digests[at], shown.text
+
+
+def _ends(subject: Subject, memory: Memory, whole: bool) -> state.Ends:
+    others = tuple(one for one in memory.authors if subject.model is not None and one.model != subject.model)
+    return state.Ends(whole, subject.replayed, subject.offset, others)
 
 
 _HELD = c.Match("held", "exact", 1.0)

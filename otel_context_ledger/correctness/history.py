@@ -61,7 +61,7 @@ class ToolResult:
 class Step:
     """One message or item. `role` is user, assistant, system, developer or tool; an item of the Responses API that has
     no role has that of whoever makes it. `compaction` says that the provider itself put a summary here: `summary` is
-    what can be read of it, `id` the provider's name for it."""
+    what can be read of it, `id` the provider's name for it. `kept` says that the provider keeps what stands here."""
 
     role: str | None
     texts: tuple[str, ...] = ()
@@ -71,6 +71,7 @@ class Step:
     compaction: bool = False
     summary: str | None = None
     id: str | None = None
+    kept: bool = False
 
     @property
     def text(self) -> str:
@@ -168,6 +169,7 @@ _ITEMS: Mapping[str, Callable[[Json], Step]] = {
     **dict.fromkeys(_RESULT_TYPES, lambda item: Step("tool", results=(_result(item),))),
     **dict.fromkeys(_REASONING_TYPES, lambda item: Step("assistant", reasoning=True)),
     **dict.fromkeys(_COMPACTION_TYPES, _summary),
+    "item_reference": lambda item: Step(None, id=_text(item.get("id")), kept=True),
 }
 
 

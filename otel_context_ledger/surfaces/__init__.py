@@ -174,6 +174,9 @@ def _with_calls(read: Callable[[Json], Response], api: str, body: Json) -> Respo
     """An answer with its calls of tools. Of a folded stream only the Responses API has them whole: elsewhere arguments
     come in pieces, which are not kept; the next request's history holds them."""
     response = read(body)
-    if not response.tool_calls or (body.get("folded") and api != RESPONSES):
+    if not response.tool_calls:
         return response
-    return replace(response, calls=called.answered(body))
+    calls = called.answered(body)
+    whole = not body.get("folded") or api == RESPONSES
+    ids = tuple(call.call_id for call in calls if call.call_id)
+    return replace(response, calls=calls if whole else (), called=ids, thought=called.thought(body))

@@ -9,6 +9,9 @@ from otel_context_ledger.surfaces.events import items, mapping, text
 
 # Items of the Responses API and blocks of Anthropic's that are calls, and where each keeps its arguments.
 _KINDS = {"function_call": "arguments", "tool_use": "input"}
+# Members and blocks that hold reasoning.
+_MEMBERS = ("reasoning_content", "reasoning", "reasoning_details")
+_THINKING = ("thinking", "redacted_thinking", "reasoning")
 
 
 def calls(message: object) -> Iterator[Called]:
@@ -28,6 +31,18 @@ def calls(message: object) -> Iterator[Called]:
 
 def answered(body: Json) -> tuple[Called, ...]:
     """The calls of a whole answer: those of its first choice, of its output items, or of its content."""
-    choices = items(body.get("choices"))
-    messages = [mapping(choices[0]).get("message")] if choices else [*items(body.get("output")), body]
+    messages = [*_said(body)] if body.get("choices") else [*items(body.get("output")), body]
     return tuple(called for message in messages for called in calls(message))
+
+
+def thought(body: Json) -> bool:
+    """Whether an answer brings reasoning; `thought` says it of one that was folded of events, which are not kept."""
+    told = (message.get(member) for message in _said(body) for member in _MEMBERS)
+    parts = map(mapping, (*items(body.get("output")), *items(body.get("content"))))
+    return bool(body.get("thought")) or any(told) or any(part.get("type") in _THINKING for part in parts)
+
+
+def _said(body: Json) -> Iterator[Json]:
+    choices = items(body.get("choices"))
+    if choices:
+        yield mapping(mapping(choices[0]).get("message"))
