@@ -16,7 +16,7 @@ from otel_context_ledger.checking import Pillars
 from otel_context_ledger.cli import diagnose, show, tasks
 from otel_context_ledger.cli.calls import Book, Call
 from otel_context_ledger.cli.symptoms import SYMPTOMS
-from otel_context_ledger.correctness import accesses, advice, reads
+from otel_context_ledger.correctness import accesses, advice, constraints, reads
 from otel_context_ledger.correctness.examination import Examiner, World
 from otel_context_ledger.correctness.looks import INSIDE, Looks, Shelved
 from otel_context_ledger.correctness.tools import contracts, definitions, schemas
@@ -397,6 +397,15 @@ def run_compaction(given: Mapping[str, Any], want: Any) -> Any:
     return pruned(rounded(compaction_vectors.run(given, LORE.forms.summary_openings)), want)
 
 
+def run_wordings(given: Mapping[str, Any], want: Any) -> Any:
+    """How the shipped validator finds each text to stand to its rule: what all have in common, else all there is."""
+    validator = constraints.Wording()
+    found = [(rule, text, validator.match(constraints.Constraint("C", rule), text)) for rule, text in given["pairs"]]
+    told = [{"verdict": match.verdict, "matcher": match.matcher} for _, _, match in found]
+    other = [(rule, text, shown) for (rule, text, _), shown in zip(found, told, strict=True) if shown != want]
+    return other or want
+
+
 RUNNERS: Mapping[str, Callable[[Mapping[str, Any], Any], Any]] = {
     "canonical": run_canonical,
     "spelling": run_spelling,
@@ -412,4 +421,5 @@ RUNNERS: Mapping[str, Callable[[Mapping[str, Any], Any], Any]] = {
     "advice": run_advice,
     "diagnose": run_diagnose,
     "repository": run_repository,
+    "wordings": run_wordings,
 }

@@ -75,7 +75,7 @@ class Subject:
 @quick
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer that came at `at` (seconds): the ids of the tools' calls in it, and whether reasoning came with them."""
+    """An answer that came at `at` (seconds): the ids of its calls of tools, and whether reasoning came with them."""
 
     at: float
     calls: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from otel_context_ledger.correctness.constraints import normal
+from otel_context_ledger.correctness.sense import normal
 from otel_context_ledger.model import UNKNOWN, Check, Findings
 
 MAX_LISTED = 8

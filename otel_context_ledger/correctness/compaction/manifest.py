@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from otel_context_ledger.correctness.constraints import Constraint, Match, Text, Validator, Wording, normal, vocabulary
+from otel_context_ledger.correctness.constraints import Constraint, Match, Text, Validator, Wording, successors
+from otel_context_ledger.correctness.sense import normal, vocabulary
 
 KINDS = ("rule", "goal", "todo")
 ACTIVE, DONE = "active", "done"
@@ -58,13 +59,13 @@ class Manifest:
     @property
     def asked(self) -> tuple[Item, ...]:
         """What a summary must hold: nothing that was superseded, and no work that is done."""
-        replaced = {item.constraint.supersedes for item in self.items}
+        replaced = successors(item.constraint for item in self.items)
         return tuple(item for item in self.items if item.id not in replaced and item.status != DONE)
 
     @property
     def superseded(self) -> tuple[tuple[Item, str], ...]:
         """What no longer holds, each with the id of what took its place."""
-        by = {i.constraint.supersedes: i.id for i in self.items if i.constraint.supersedes}
+        by = successors(item.constraint for item in self.items)
         return tuple((item, by[item.id]) for item in self.items if item.id in by)
 
     @property
