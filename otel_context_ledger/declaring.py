@@ -17,7 +17,8 @@ from otel_context_ledger import tasks
 from otel_context_ledger.correctness import declarations
 from otel_context_ledger.correctness.compaction.happenings import Declared
 from otel_context_ledger.correctness.compaction.manifest import Item
-from otel_context_ledger.correctness.constraints import VERDICTS, Constraint, Match, Validator, Wording
+from otel_context_ledger.correctness.constraints import VERDICTS, Constraint, Match, Validator
+from otel_context_ledger.correctness.wording import Wording
 from otel_context_ledger.mailbox import Letter, mailbox
 from otel_context_ledger.names import named
 from otel_context_ledger.spelling import word

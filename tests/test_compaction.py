@@ -21,8 +21,10 @@ from otel_context_ledger.correctness.compaction.manifest import Item, Manifest, 
 from otel_context_ledger.correctness.compaction.report import fields
 from otel_context_ledger.correctness.compaction.restored import restored, row
 from otel_context_ledger.correctness.compaction.summary import COMPACTED, PRUNED, Extent, seen
-from otel_context_ledger.correctness.constraints import Constraint, Text, Wording
+from otel_context_ledger.correctness.constraints import Constraint
 from otel_context_ledger.correctness.history import Step
+from otel_context_ledger.correctness.text import Text
+from otel_context_ledger.correctness.wording import Wording
 from otel_context_ledger.semconv import (
     CONTEXT_LEDGER_COMPACTION_KIND,
     CONTEXT_LEDGER_COMPACTION_OUTCOME,

@@ -18,8 +18,9 @@ from otel_context_ledger import semconv as s
 from otel_context_ledger.correctness.compaction.course import Rules
 from otel_context_ledger.correctness.compaction.happenings import Begun, Called, Declared, Ended, Opened
 from otel_context_ledger.correctness.compaction.manifest import Item, Manifest
-from otel_context_ledger.correctness.constraints import Constraint, Match, Wording
+from otel_context_ledger.correctness.constraints import Constraint, Match
 from otel_context_ledger.correctness.policy import RulesFile
+from otel_context_ledger.correctness.wording import Wording
 from otel_context_ledger.courses import Asked, Courses, Scene, configured
 from otel_context_ledger.mailbox import Letter, latest, mailbox
 from tests.conftest import Ledger, Signals, flat

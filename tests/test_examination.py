@@ -19,7 +19,7 @@ RULES = RulesFile("AGENTS.md").changed(f"# Rules\n- {RULE}\n- Reuse the idempote
 TURNS = Check("compatible", Findings((), ("turns=0",)))
 HELD = Check("held", Findings((), ("declared=1", "lost=0", "uncertain=0"), ("validator=wording@1",)))
 LOST = Check(
-    "lost", Findings((), ("declared=1", "lost=1", "uncertain=0"), ("validator=wording@1", "lost=C1:none:0.76"))
+    "lost", Findings((), ("declared=1", "lost=1", "uncertain=0"), ("validator=wording@1", "lost=C1:none:0.61"))
 )
 
 
@@ -100,6 +100,61 @@ def test_what_the_provider_keeps_cannot_be_looked_through() -> None:
     )
     missing = Check("unknown", Findings(evidence=("reason=history_at_provider",)))
     assert [(one.policy, one.constraints) for one in told] == [(missing, unseen), (missing, unseen), (None, HELD)]
+
+
+REWORDED = "Leave the migrations folder untouched, please."
+UNSURE = Check(
+    "uncertain",
+    Findings((), ("declared=1", "lost=0", "uncertain=1"), ("validator=wording@1", "uncertain=C1:sense:0.60")),
+)
+
+
+def grown(look: Examiner, first: str, turns: int = 50, **more: Any) -> list[Examination]:
+    """A session whose user says `first`, and then something of their own in each of many requests."""
+    said: list[Any] = []
+    found = []
+    for turn in range(turns):
+        said = [*said, user(first if turn == 0 else f"and now look at part {turn} of the billing module")]
+        asked = subject(str(turn), said, before=str(turn - 1), shared=turn, **more)
+        found.append(look.begin(asked))
+    return found
+
+
+def test_rules_in_the_first_message_stay_known_in_a_long_session() -> None:
+    """Clients put rules files into the first message: many messages later they are still there, and not missing."""
+    text = f"<system-reminder>\n# Rules\n- {RULE}\n- Reuse the idempotency key\n</system-reminder>"
+    verdicts = {one.policy for one in grown(examiner(rules=(RULES,)), text)}
+    assert verdicts == {Check("consistent", Findings((), ("files=1",)))}
+
+
+@pytest.mark.parametrize(("first", "want"), [(REWORDED, UNSURE), ("Fix the bug.", None)])
+def test_a_constraint_keeps_its_verdict_in_a_long_session(first: str, want: Check | None) -> None:
+    """What was said in other words long ago does not become lost by the messages after it, nor what is lost unsure."""
+    verdicts = [one.constraints for one in grown(examiner(), first, constraints=DECLARED)]
+    assert {check.verdict for check in verdicts if check} == {want.verdict if want else "lost"}
+    assert want is None or set(verdicts) == {want}
+
+
+def test_a_constraint_declared_late_may_stand_in_what_is_not_kept() -> None:
+    """Nobody looked for it in messages that are long gone by: that is not lost."""
+    look = examiner()
+    grown(look, REWORDED)
+    said = [user(REWORDED), *(user(f"and now look at part {turn} of the billing module") for turn in range(1, 51))]
+    check = look.begin(subject("late", said, before="49", shared=50, constraints=DECLARED)).constraints
+    assert check == Check(
+        "uncertain",
+        Findings((), ONE_UNSURE, ("validator=wording@1", "uncertain=C1:unseen:0.00")),
+    )
+
+
+def test_a_long_text_is_looked_through_later() -> None:
+    """The program does not wait while a constraint is looked for in a long text in other words; one that stands there
+    word for word is found at once."""
+    long = "and " * 20000
+    look = examiner()
+    begun = look.begin(subject("1", [user(f"{long}. {REWORDED}")], constraints=DECLARED))
+    held = look.begin(subject("2", [user(f"{long}. {RULE}")], constraints=DECLARED))
+    assert (begun.constraints, look.finish(begun).constraints, held.constraints) == (None, UNSURE, HELD)
 
 
 class Calling:

@@ -16,7 +16,11 @@ from otel_context_ledger.checking import Pillars
 from otel_context_ledger.cli import diagnose, show, tasks
 from otel_context_ledger.cli.calls import Book, Call
 from otel_context_ledger.cli.symptoms import SYMPTOMS
+<<<<<<< HEAD
 from otel_context_ledger.correctness import accesses, advice, constraints, reads
+=======
+from otel_context_ledger.correctness import advice, constraints, reads, wording
+>>>>>>> 754ea13 (Keep rules of the first message and old verdicts in long sessions, and look through long texts later)
 from otel_context_ledger.correctness.examination import Examiner, World
 from otel_context_ledger.correctness.looks import INSIDE, Looks, Shelved
 from otel_context_ledger.correctness.tools import contracts, definitions, schemas
@@ -399,7 +403,7 @@ def run_compaction(given: Mapping[str, Any], want: Any) -> Any:
 
 def run_wordings(given: Mapping[str, Any], want: Any) -> Any:
     """How the shipped validator finds each text to stand to its rule: what all have in common, else all there is."""
-    validator = constraints.Wording()
+    validator = wording.Wording()
     found = [(rule, text, validator.match(constraints.Constraint("C", rule), text)) for rule, text in given["pairs"]]
     told = [{"verdict": match.verdict, "matcher": match.matcher} for _, _, match in found]
     other = [(rule, text, shown) for (rule, text, _), shown in zip(found, told, strict=True) if shown != want]

@@ -20,6 +20,8 @@ from otel_context_ledger.correctness.history import Step, step, system_texts
 from otel_context_ledger.correctness.looks import Shelved
 from otel_context_ledger.correctness.policy import RulesFile
 from otel_context_ledger.correctness.state import Author
+from otel_context_ledger.correctness.text import Text
+from otel_context_ledger.correctness.wording import Wording, stands
 from otel_context_ledger.model import UNKNOWN, Check, Findings
 from otel_context_ledger.records import changed, quick
 
@@ -27,6 +29,10 @@ from otel_context_ledger.records import changed, quick
 MAX_AT_ONCE = 64
 MAX_KEPT = 2000
 MAX_PLACES = 32
+# Texts that hold rules files are kept however old they are, so many of them.
+MAX_BEARING = 16
+# Characters that a program waits for to be looked through in other words.
+MAX_LOOKED = 1 << 16
 MAX_MATCHES = 4096
 MAX_DATES = 8192
 MAX_WRITTEN = 1024
@@ -82,7 +88,8 @@ class Answer:
     thought: bool = False
 
 
-Text = tuple[bytes, str]
+Sent = tuple[bytes, str]
+Spoken = tuple[int, bytes, str]
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
@@ -91,15 +98,19 @@ Value = TypeVar("Value")
 @dataclass(frozen=True, slots=True)
 class Memory:
     """What is kept of an examined request for the next one. `spoken` are the user's texts by the place of their
-    message, `held` the first place at which each constraint stands word for word (-1 is the system part). `sealed`: a
-    part of the history is a summary that only the provider can read, or items that it keeps. `model` was asked,
+    message, those with rules files and the last others; `faded` says how each constraint stood in those that are not
+    kept, of which there are `passed`. `held` is the first place at which each constraint stands word for word (-1: the
+    system part). `sealed`: a part of the history is a summary that only the provider can read, or items that it keeps.
+    `model` was asked,
     `authors` are those that made turns of the history."""
 
     length: int = 0
     state: state.State = field(default_factory=state.State)
-    spoken: tuple[tuple[int, bytes, str], ...] = ()
+    spoken: tuple[Spoken, ...] = ()
     held: Mapping[str, int] = field(default_factory=dict)
     declared: tuple[c.Constraint, ...] = ()
+    passed: int = 0
+    faded: Mapping[str, c.Match] = field(default_factory=dict)
     sealed: bool = False
     model: str | None = None
     authors: tuple[Author, ...] = ()
@@ -113,7 +124,8 @@ class Memory:
 @dataclass(frozen=True, slots=True)
 class Examination:
     """The verdicts on one request, `None` for a pillar that was not asked; `repeated` counts the bytes of files that it
-    holds more than once; `subject` is still to be examined. `sent` and `rules` are what the policy was judged by;
+    holds more than once; `subject` is still to be examined. `sent` and `rules` are what the policy was judged by,
+    `passed` are texts that the next one will not be judged by;
     `whole` says that nothing else reaches the model."""
 
     policy: Check | None = None
@@ -122,8 +134,9 @@ class Examination:
     subject: Subject | None = None
     repository: Check | None = None
     repeated: int | None = None
-    sent: Sequence[Text] = field(default=(), compare=False, repr=False)
+    sent: Sequence[Sent] = field(default=(), compare=False, repr=False)
     rules: tuple[RulesFile, ...] = field(default=(), compare=False, repr=False)
+    passed: Sequence[Sent] = field(default=(), compare=False, repr=False)
     whole: bool = field(default=True, compare=False, repr=False)
 
 
@@ -137,7 +150,7 @@ class Examiner:
         validator: c.Validator | None = None,
         reader: reads.Reader | None = None,
     ) -> None:
-        self._world, self._validator = world, validator or c.Wording()
+        self._world, self._validator = world, validator or Wording()
         self._reader = reader or reads.Reader()
         self._dates: OrderedDict[tuple[str, bytes], reads.Date] = OrderedDict()
         self._answered: OrderedDict[str, Answer] = OrderedDict()
@@ -158,6 +171,8 @@ class Examiner:
             if len(subject.messages) - known.length > MAX_AT_ONCE:
                 return Examination(subject=subject)
             done, memory = self._examine(subject, known)
+        if self._unread(done, subject, memory) > MAX_LOOKED:
+            return Examination(subject=subject)
         return self._constrained(done, subject, memory)
 
     def answered(self, name: str, answer: Answer) -> None:
@@ -200,16 +215,18 @@ class Examiner:
         world = self._world()
         new = [step(message) for message in subject.messages[known.length :]]
         told = tuple(_spoken(new, subject.digests, known.length))
-        spoken = (*known.spoken, *told)[-MAX_PLACES:]
+        every = (*known.spoken, *told)
+        spoken = every if len(every) <= MAX_PLACES else self._lasting(every, world)
         system = tuple(zip(subject.system_digests, system_texts(subject.system), strict=False))
         sealed = known.sealed or any(one.kept or (one.compaction and not one.texts) for one in new)
         whole = subject.whole and not sealed
         memory = Memory(
             len(subject.messages), state.fold(known.state, new, self._seen(subject)), spoken, sealed=sealed,
-            model=subject.model, authors=state.credited(known.authors, known.model, new),
+            model=subject.model, authors=state.credited(known.authors, known.model, new), faded=known.faded,
+            passed=known.passed + len(every) - len(spoken),
         )  # fmt: skip
         declared = subject.constraints
-        unread = told if known.declared == declared else (*known.spoken, *told)
+        unread = told if known.declared == declared else every
         memory = changed(memory, held=_held(declared, known, system, unread), declared=declared)
         memory = self._reading(subject, known, memory, new, world)
         self._keep(subject.name, memory)
@@ -219,9 +236,18 @@ class Examiner:
             state=state.judge(memory.state, _ends(subject, memory, whole)),
             sent=texts,
             rules=world.rules,
+            passed=() if spoken is every else [(key, text) for at, key, text in every if (at, key, text) not in spoken],
             whole=whole,
         )
         return examined, memory
+
+    def _lasting(self, every: tuple[Spoken, ...], world: World) -> tuple[Spoken, ...]:
+        """Of too many texts those that are kept: the last ones, and older ones that hold rules files."""
+        older, last = every[:-MAX_PLACES], every[-MAX_PLACES:]
+        bearing = (
+            one for one in older if len(one[2]) >= SHORTEST_RULES and self._policy.bears(world.rules, one[1], one[2])
+        )
+        return (*tuple(bearing)[-MAX_BEARING:], *last)
 
     def _seen(self, subject: Subject) -> state.Seen:
         """What is known of calls that stand among the new messages: the answer to the request before brought some, and
@@ -282,33 +308,64 @@ class Examiner:
 
         return judge(memory.files, world.files, memory.judged, writers, memory.log.left_out)
 
-    def _on_policy(self, world: World, texts: Sequence[Text], whole: bool) -> Check:
+    def _on_policy(self, world: World, texts: Sequence[Sent], whole: bool) -> Check:
         sent = [(key, text) for key, text in texts if len(text) >= SHORTEST_RULES]
         check = policy.judge(self._policy.stand(world.rules, sent), world.now)
         return check if whole or check.verdict != "missing" else Check(UNKNOWN, Findings(evidence=(_ELSEWHERE,)))
+
+    def _unread(self, done: Examination, subject: Subject, memory: Memory) -> int:
+        """Characters of texts that constraints are still to be looked for in."""
+        missing = [one for one in subject.constraints if one.id not in memory.held]
+        if not missing:
+            return 0
+        who = self._who()
+        new = (text for key, text in (*done.sent, *done.passed) if (who, missing[-1], key) not in self._matches)
+        return sum(map(len, new))
 
     def _constrained(self, done: Examination, subject: Subject, memory: Memory) -> Examination:
         declared = subject.constraints
         if not declared:
             return done
-        who = f"{self._validator.name}@{self._validator.version}"
-        texts = [(key, c.Text(text)) for key, text in done.sent] if len(memory.held) < len(declared) else []
-        found = {one.id: self._best(one, who, texts) for one in declared if one.id not in memory.held}
-        told = c.Recall({one.id: found.get(one.id, _HELD) for one in declared}, who)
-        check = c.judge(declared, told)
+        who = self._who()
+        missing = [one for one in declared if one.id not in memory.held]
+        faded = self._faded(missing, who, done, subject, memory)
+        texts = [(key, Text(text)) for key, text in done.sent] if missing else []
+        found = {one.id: max(self._best(one, who, texts), faded[one.id], key=c.rank) for one in missing}
+        check = c.judge(declared, c.Recall({one.id: found.get(one.id, _HELD) for one in declared}, who))
         if not done.whole and check.verdict != "held":
             check = Check("not_verifiable", Findings((), check.findings.counts[:1], (f"validator={who}", _ELSEWHERE)))
         return changed(done, constraints=check)
 
-    def _best(self, constraint: c.Constraint, who: str, texts: Sequence[tuple[bytes, c.Text]]) -> c.Match:
+    def _faded(
+        self, missing: Sequence[c.Constraint], who: str, done: Examination, subject: Subject, memory: Memory
+    ) -> Mapping[str, c.Match]:
+        """How constraints stand in the texts that are not kept: as they stood, and in those that fall out now. For one
+        that was declared later, nobody looked."""
+        unknown = c.UNSEEN if memory.passed > len(done.passed) else c.NOWHERE
+        before = {one.id: memory.faded.get(one.id, unknown) for one in missing}
+        if not missing or not done.passed:
+            return before
+        texts = [(key, Text(text)) for key, text in done.passed]
+        if len(texts) > MAX_AT_ONCE:
+            texts = [(b"", Text(".\n".join(text for _, text in texts)))]
+        after = {one.id: max(before[one.id], self._best(one, who, texts), key=c.rank) for one in missing}
+        with self._lock:
+            self._keep(subject.name, changed(self._kept.get(subject.name, memory), faded={**memory.faded, **after}))
+        return after
+
+    def _who(self) -> str:
+        return f"{self._validator.name}@{self._validator.version}"
+
+    def _best(self, constraint: c.Constraint, who: str, texts: Sequence[tuple[bytes, Text]]) -> c.Match:
         return max((self._match(constraint, who, *text) for text in texts), key=c.rank, default=c.NOWHERE)
 
-    def _match(self, constraint: c.Constraint, who: str, key: bytes, text: c.Text) -> c.Match:
-        known = self._matches.get((who, constraint, key))
+    def _match(self, constraint: c.Constraint, who: str, key: bytes, text: Text) -> c.Match:
+        known = self._matches.get((who, constraint, key)) if key else None
         if known is None:
             known = self._validator.match(constraint, text)
-            with self._lock:
-                _put(self._matches, (who, constraint, key), known, MAX_MATCHES)
+            if key:
+                with self._lock:
+                    _put(self._matches, (who, constraint, key), known, MAX_MATCHES)
         return known
 
 
@@ -318,7 +375,7 @@ def _put(kept: OrderedDict[Key, Value], key: Key, value: Value, most: int) -> No
         kept.popitem(last=False)
 
 
-def _spoken(steps: Sequence[Step], digests: Sequence[bytes], start: int) -> Iterator[tuple[int, bytes, str]]:
+def _spoken(steps: Sequence[Step], digests: Sequence[bytes], start: int) -> Iterator[Spoken]:
     """The texts that rules and constraints may stand in: what was said to the model, not what tools brought."""
     for at, shown in enumerate(steps, start):
         if shown.role in ("user", "system", "developer") and shown.texts:
@@ -336,7 +393,7 @@ _ELSEWHERE = "reason=history_at_provider"
 
 
 def _held(
-    declared: tuple[c.Constraint, ...], known: Memory, system: Sequence[Text], told: Sequence[tuple[int, bytes, str]]
+    declared: tuple[c.Constraint, ...], known: Memory, system: Sequence[Sent], told: Sequence[Spoken]
 ) -> Mapping[str, int]:
     """Where each constraint stands word for word: as before, in the system part, or in what is new."""
     if not declared:
@@ -344,7 +401,7 @@ def _held(
     before = known.held if known.declared == declared else {}
     found = {name: at for name, at in before.items() if at != SYSTEM}
     missing = [one for one in declared if one.id not in found]
-    found |= {one.id: SYSTEM for one in missing if any(c.stands(one, text) for _, text in system)}
+    found |= {one.id: SYSTEM for one in missing if any(stands(one, text) for _, text in system)}
     for at, _, text in told:
-        found |= {one.id: at for one in missing if one.id not in found and c.stands(one, text)}
+        found |= {one.id: at for one in missing if one.id not in found and stands(one, text)}
     return found

@@ -17,6 +17,7 @@ from otel_context_ledger.model import UNKNOWN, Check, Findings
 MAX_LISTED = 8
 MAX_VERSIONS = 8
 MEMO_TEXTS = 64
+MAX_SHARES = 64
 # Shares of a file's lines: with fewer of them in a text it is another text, with all but these few it was only cut.
 STALE_AT = 0.5
 SHORT_LINE = 4
@@ -74,43 +75,64 @@ class Standing:
     copies: int = 0
 
 
+class _Read:
+    """A sent text as the lines that it says, with the share that it holds of each version it was asked for."""
+
+    __slots__ = ("_lines", "_shares")
+
+    def __init__(self, text: str) -> None:
+        self._lines = frozenset(lines(text))
+        self._shares: dict[int, tuple[Version, float]] = {}
+
+    def share(self, version: Version) -> float:
+        """The share of a version's lines that it holds, weighed by their length."""
+        known = self._shares.get(id(version))
+        if known is not None and known[0] is version:
+            return known[1]
+        if len(self._shares) >= MAX_SHARES:
+            self._shares.clear()
+        total = sum(map(len, version.lines))
+        found = sum(len(line) for line in version.lines if line in self._lines) / total if total else 0.0
+        self._shares[id(version)] = version, found
+        return found
+
+
 class Policy:
     """Holds rules files against sent texts. A text is taken apart once, whatever the number of files and calls."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[bytes, frozenset[str]] = OrderedDict()
+        self._known: OrderedDict[bytes, _Read] = OrderedDict()
 
     def stand(self, files: Sequence[RulesFile], sent: Sequence[tuple[bytes, str]]) -> tuple[Standing, ...]:
         """How each file stands in the texts that were sent, each given with a digest that names it. One that was only
         found and is missing beside another that is there is left out: it is for another client."""
-        told = [self._lines(key, text) for key, text in sent]
+        told = [self._read(key, text) for key, text in sent]
         found = [(file, _standing(file, told)) for file in files if file.versions and file.current.lines]
         some = any(standing.verdict != "missing" for _, standing in found)
         return tuple(one for file, one in found if one.verdict != "missing" or file.wanted or not some)
 
-    def _lines(self, key: bytes, text: str) -> frozenset[str]:
+    def bears(self, files: Sequence[RulesFile], key: bytes, text: str) -> bool:
+        """Whether a text holds one of the files, in any version."""
+        read = self._read(key, text)
+        return any(read.share(version) >= STALE_AT for file in files for version in file.versions)
+
+    def _read(self, key: bytes, text: str) -> _Read:
         found = self._known.pop(key, None)
         if found is None:
-            found = frozenset(lines(text))
+            found = _Read(text)
         self._known[key] = found
         while len(self._known) > MEMO_TEXTS:
             self._known.popitem(last=False)
         return found
 
 
-def _standing(file: RulesFile, sent: Sequence[frozenset[str]]) -> Standing:
+def _standing(file: RulesFile, sent: Sequence[_Read]) -> Standing:
     now = file.current
-    shares = [max(_share(version, text) for version in file.versions) for text in sent]
+    shares = [max(map(text.share, file.versions)) for text in sent]
     copies = sum(share >= STALE_AT for share in shares)
-    if any(_share(now, text) == 1.0 for text in sent):
+    if any(text.share(now) == 1.0 for text in sent):
         return Standing(file.name, "consistent", copies=copies)
     return Standing(file.name, "stale", now.since, copies) if copies else Standing(file.name, "missing")
-
-
-def _share(version: Version, text: frozenset[str]) -> float:
-    """The share of a version's lines that a text holds, weighed by their length."""
-    total = sum(map(len, version.lines))
-    return sum(len(line) for line in version.lines if line in text) / total if total else 0.0
 
 
 def judge(standings: Sequence[Standing], now: float) -> Check:

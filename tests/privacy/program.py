@@ -30,7 +30,8 @@ from otel_context_ledger import (
     tool_registry,
     validate_with,
 )
-from otel_context_ledger.correctness.constraints import Match, Wording
+from otel_context_ledger.correctness.constraints import Match
+from otel_context_ledger.correctness.wording import Wording
 from tests import ways
 from tests.privacy import markers
 

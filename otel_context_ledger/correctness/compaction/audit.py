@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from otel_context_ledger.correctness.compaction import manifest as m
-from otel_context_ledger.correctness.constraints import MAX_TEXT, Match, Text, Validator, rank
+from otel_context_ledger.correctness.constraints import Match, Validator, rank
+from otel_context_ledger.correctness.text import MAX_TEXT, Text
 
 PASS, UNCERTAIN, FAIL, NOT_VERIFIABLE = "pass", "uncertain", "fail", "not_verifiable"
 _LOST = ("lost", "negated")

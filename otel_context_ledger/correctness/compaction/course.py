@@ -12,7 +12,8 @@ from otel_context_ledger.canonical import digest, written
 from otel_context_ledger.correctness.compaction.audit import Audit
 from otel_context_ledger.correctness.compaction.event import UNKNOWN_LIMITS, Compaction, Limits
 from otel_context_ledger.correctness.compaction.manifest import NOTHING, Manifest
-from otel_context_ledger.correctness.constraints import Validator, Wording
+from otel_context_ledger.correctness.constraints import Validator
+from otel_context_ledger.correctness.wording import Wording
 from otel_context_ledger.records import quick
 
 MAX_OPEN = 8

@@ -9,8 +9,10 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from otel_context_ledger.correctness.constraints import Constraint, Match, Text, Validator, Wording, successors
+from otel_context_ledger.correctness.constraints import Constraint, Match, Validator, successors
 from otel_context_ledger.correctness.sense import normal, vocabulary
+from otel_context_ledger.correctness.text import Text
+from otel_context_ledger.correctness.wording import Wording
 
 KINDS = ("rule", "goal", "todo")
 ACTIVE, DONE = "active", "done"
