@@ -1,7 +1,7 @@
 """What a program tells of its compactions and constraints, until the ledger takes it at its next call.
 
 Nobody waits here and nothing is looked at: telling costs the program an append to a bounded queue. What is told while
-no ledger runs is dropped, except for declarations, which may come before it starts.
+no ledger runs is dropped, except for declarations: they hold for the process, whichever ledger runs in it.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from otel_context_ledger.correctness.compaction.happenings import Declared, Happening
+from otel_context_ledger.correctness.compaction.manifest import updated
 
 MAX_WAITING = 1024
+MAX_DECLARED = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +33,14 @@ class Mailbox:
 
     def __init__(self) -> None:
         self._waiting: deque[Letter] = deque(maxlen=MAX_WAITING)
+        self._declared: dict[tuple[str | None, str], Letter] = {}
         self._open = False
         self.lost = 0
 
     def open(self) -> None:
-        """A ledger runs from now on."""
+        """A ledger runs from now on: it is told what was declared, to it or to one before it."""
         self._open = True
+        self._waiting.extend(list(self._declared.values()))
 
     def close(self) -> None:
         """It runs no longer."""
@@ -44,9 +48,25 @@ class Mailbox:
 
     def put(self, letter: Letter) -> None:
         """Leaves a letter; of too many the oldest is lost."""
-        if self._open or isinstance(letter.happening, Declared):
-            self.lost += len(self._waiting) == MAX_WAITING
-            self._waiting.append(letter)
+        if isinstance(letter.happening, Declared):
+            self._keep(letter, letter.happening)
+        elif not self._open:
+            return
+        self.lost += len(self._waiting) == MAX_WAITING
+        self._waiting.append(letter)
+
+    def _keep(self, letter: Letter, told: Declared) -> None:
+        key = letter.session, told.item.id
+        before = self._declared.get(key)
+        known = before.happening.item if before and isinstance(before.happening, Declared) else None
+        self._declared[key] = replace(letter, happening=replace(told, item=updated(known, told.item)))
+        while len(self._declared) > MAX_DECLARED:
+            self._declared.pop(next(iter(self._declared)), None)
+
+    def forget(self) -> None:
+        """Nothing was declared, and nothing waits."""
+        self._declared.clear()
+        self._waiting.clear()
 
     def take(self) -> tuple[Letter, ...]:
         """All letters that wait. Cheap where there are none."""

@@ -21,6 +21,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from otel_context_ledger import store
 from otel_context_ledger.instrumentation import ContextLedgerInstrumentor
+from otel_context_ledger.mailbox import mailbox
 from tests.provider import Provider
 
 # Deadlines fail where the machine is busy. In the environments of clients and peers there is no hypothesis.
@@ -136,6 +137,13 @@ def settings(tmp_path: Path, provider: Provider, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("CONTEXT_LEDGER_SURFACES", f"127.0.0.1:{provider.server_port}=kimi_open_platform")
     monkeypatch.setenv("CONTEXT_LEDGER_REPOSITORY", "off")
     return file
+
+
+@pytest.fixture(autouse=True)
+def declared() -> Iterator[None]:
+    """What a test declares ends with it, and not with its process."""
+    yield
+    mailbox.forget()
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from otel_context_ledger.correctness.compaction.fold import fold_all
 from otel_context_ledger.correctness.compaction.happenings import Begun, Declared, Ended
 from otel_context_ledger.correctness.compaction.manifest import Item
 from otel_context_ledger.correctness.constraints import Constraint, Match
-from otel_context_ledger.mailbox import MAX_WAITING, Letter, Mailbox, mailbox
+from otel_context_ledger.mailbox import MAX_DECLARED, MAX_WAITING, Letter, Mailbox, mailbox
 from tests import hostile
 
 LENGTHY = "prompt is too long: 212230 tokens > 200000 maximum"
@@ -220,6 +220,23 @@ def test_the_mailbox_is_bounded() -> None:
     for number in range(MAX_WAITING + 3):
         box.put(Letter(None, None, Ended(float(number), "c")))
     assert (len(box.take()), box.lost, box.take()) == (MAX_WAITING, 3, ())
+
+
+def test_a_ledger_that_starts_is_told_what_was_declared() -> None:
+    """To it or to one before it, each with the last that was said of it, and of too many the latest."""
+    box = Mailbox()
+    todo = Item(Constraint("T1", "rename the queue", kind="todo"), "active")
+    for item in (todo, Item(Constraint("T1", ""), "done", ("pytest-41",))):
+        box.put(Letter("s1", None, Declared(0.0, item)))
+    box.take()
+    box.open()
+    merged = Item(todo.constraint, "done", ("pytest-41",))
+    assert box.take() == (Letter("s1", None, Declared(0.0, merged)),)
+    for number in range(MAX_DECLARED + 1):
+        box.put(Letter(None, None, Declared(0.0, Item(Constraint(f"C{number}", "never touch prod")))))
+    box.take()
+    box.open()
+    assert (len(box.take()), box.take()) == (MAX_DECLARED, ())
 
 
 def test_a_forked_child_tells_nothing_of_its_parents() -> None:

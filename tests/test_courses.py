@@ -288,6 +288,25 @@ def test_when_a_compaction_of_another_process_is_over(writer: str | None, began:
     assert [told.row["outcome"] for told in courses.told()] == ([outcome] if outcome else [])
 
 
+def test_what_was_declared_holds_for_the_ledger_that_starts_anew(provider: Provider, ledger: Ledger) -> None:
+    """Constraints are declared for the process, or for a session of it, and not for one run of the instrumentation."""
+    constraint("C1", RULE)
+    with session("s1"):
+        constraint("T1", "rename the queue", kind="todo")
+        Agent(provider).asks([user("Fix it.")])
+        constraint("T1", status="done")
+    ledger.instrumentor.uninstrument()
+    constraint("C2", "Ask before each deployment")
+    ledger.instrumentor.instrument()
+    with session("s1"):
+        Agent(provider).asks([user(f"Fix it. {RULE}. Ask before each deployment.")])
+        with compaction() as told:
+            told.done(f"{RULE}. Ask before each deployment.")
+    Agent(provider, "s2").asks([user("Fix it.")])
+    checks = [(entry["constraints_check"], entry["constraints"]["counts"][0]) for entry in ledger.flat()]
+    assert checks == [("lost", "declared=1"), ("held", "declared=2"), ("lost", "declared=2")]
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_a_forked_child_tells_nothing_of_its_parents(provider: Provider, ledger: Ledger) -> None:
     """What waits when a process forks is told once, by the parent."""

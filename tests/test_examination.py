@@ -103,10 +103,8 @@ def test_what_the_provider_keeps_cannot_be_looked_through() -> None:
 
 
 REWORDED = "Leave the migrations folder untouched, please."
-UNSURE = Check(
-    "uncertain",
-    Findings((), ("declared=1", "lost=0", "uncertain=1"), ("validator=wording@1", "uncertain=C1:sense:0.60")),
-)
+ONE_UNSURE = ("declared=1", "lost=0", "uncertain=1")
+UNSURE = Check("uncertain", Findings((), ONE_UNSURE, ("validator=wording@1", "uncertain=C1:sense:0.60")))
 
 
 def grown(look: Examiner, first: str, turns: int = 50, **more: Any) -> list[Examination]:

@@ -16,11 +16,7 @@ from otel_context_ledger.checking import Pillars
 from otel_context_ledger.cli import diagnose, show, tasks
 from otel_context_ledger.cli.calls import Book, Call
 from otel_context_ledger.cli.symptoms import SYMPTOMS
-<<<<<<< HEAD
-from otel_context_ledger.correctness import accesses, advice, constraints, reads
-=======
-from otel_context_ledger.correctness import advice, constraints, reads, wording
->>>>>>> 754ea13 (Keep rules of the first message and old verdicts in long sessions, and look through long texts later)
+from otel_context_ledger.correctness import accesses, advice, constraints, reads, wording
 from otel_context_ledger.correctness.examination import Examiner, World
 from otel_context_ledger.correctness.looks import INSIDE, Looks, Shelved
 from otel_context_ledger.correctness.tools import contracts, definitions, schemas
