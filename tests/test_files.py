@@ -246,6 +246,15 @@ class TestShelf:
         assert [version.lines for version in agents.versions] == [("never push to main.",), ("never push to master.",)]
         assert (agents.name, own.name) == ("AGENTS.md", "docs/rules.md")
 
+    def test_a_rules_file_is_as_old_as_it_says(self, shelf: Shelf, repository: Path):
+        """The state that a process finds is there since the file was written, and not since somebody looked."""
+        file = repository / "docs" / "rules.md"
+        file.parent.mkdir()
+        file.write_text("Write tests first.\n")
+        os.utime(file, (1_000_000.0, 1_000_000.0))
+        (rules,) = eventually(lambda: shelf.latest().rules)
+        assert rules.current.since == 1_000_000.0
+
     def test_a_copied_work_tree(self, repository: Path, tmp_path: Path):
         """RS06: a linked work tree is sound; its copy still has the original's git directory, which is a warning."""
         git(repository, "worktree", "add", "--quiet", str(tmp_path / "linked"))

@@ -42,6 +42,26 @@ STANDINGS = {
         [OLD],
         STALE,
     ),
+    "the beginning alone": (
+        UNTOUCHED,
+        ["# Rules\n\n- Never edit migrations/.\n- Reuse the idempotency key.\n[cut]"],
+        Check("unknown", Findings((), ("files=1", "cut=1"), ("cut=AGENTS.md",))),
+    ),
+    "a rule that was taken out of the file since": (
+        RulesFile("AGENTS.md").changed(OLD, 100.0).changed(OLD.replace("- Answer in English.\n", ""), 400.0),
+        [OLD],
+        STALE,
+    ),
+    "the same without the rule, appended after it": (
+        RulesFile("AGENTS.md").changed(OLD, 100.0).changed(OLD.replace("- Answer in English.\n", ""), 400.0),
+        [OLD, OLD.replace("- Answer in English.\n", "")],
+        TWICE,
+    ),
+    "with a byte order mark, other line ends and an import": (
+        RulesFile("AGENTS.md").changed("\ufeff" + OLD.replace("\n", "\r\n") + "@docs/more.md\r\n", 100.0),
+        [OLD],
+        SOUND,
+    ),
     "not there": (
         UNTOUCHED,
         ["You are an agent."],

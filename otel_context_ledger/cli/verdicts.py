@@ -175,6 +175,7 @@ EVIDENCE: Mapping[str, Callable[[str], str]] = {
 RULES: Mapping[str, Callable[[str], str]] = {
     "stale": _stale_rules,
     "missing": lambda value: f"{value} is on disk, and nothing of it was sent.",
+    "cut": lambda value: f"of {value} the beginning was sent: it was cut, or the rest is new on disk.",
     "copies": _copies,
     "reason": lambda value: REASONS.get(value, f"{value}."),
 }

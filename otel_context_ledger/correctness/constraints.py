@@ -70,8 +70,9 @@ VERDICTS = ("lost", "negated", "uncertain", "held")
 
 
 def rank(match: Match) -> tuple[int, float]:
-    """How good a match is, to be compared with others: of two that are lost the less sure one."""
-    return VERDICTS.index(match.verdict), -match.confidence if match.verdict == "lost" else match.confidence
+    """How good a match is, to be compared with others: of two of which nothing was found the less sure one."""
+    nothing = match.verdict == "lost" and match.matcher == "none"
+    return VERDICTS.index(match.verdict), -match.confidence if nothing else match.confidence
 
 
 def judge(constraints: Sequence[Constraint], found: Recall) -> Check:

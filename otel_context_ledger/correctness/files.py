@@ -213,7 +213,8 @@ class Shelf(Looker):
             content = _content(path, MAX_RULES_BYTES)
             if content is None:
                 return None
-            known = known.changed(content.decode("utf-8", "replace"), now)
+            since = now if known.versions else min(now, mark[2] / 1e9)
+            known = known.changed(content.decode("utf-8", "replace"), since)
             self._rules[path] = known, mark if _settled(mark, now) else None
         return known
 

@@ -18,10 +18,12 @@ MAX_LISTED = 8
 MAX_VERSIONS = 8
 MEMO_TEXTS = 64
 MAX_SHARES = 64
-# Shares of a file's lines: with fewer of them in a text it is another text, with all but these few it was only cut.
+# The share of a version's lines from which on a text holds the file, in this version or another.
 STALE_AT = 0.5
 SHORT_LINE = 4
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+# A line that names another file: clients put that file in its place, or beside it.
+_IMPORT = re.compile(r"@\S+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,10 @@ class Version:
     lines: tuple[str, ...]
     since: float
     until: float | None = None
+
+    def takes_in(self, other: Version) -> bool:
+        """Whether it says all that the other one does, and more: some of it was taken out of the file."""
+        return len(self.lines) > len(other.lines) and set(self.lines) > set(other.lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +65,18 @@ class RulesFile:
 
 
 def lines(text: str) -> tuple[str, ...]:
-    """The lines of a text that say something, without markup, case, spacing and the comments that some clients drop."""
+    """The lines of a text that say something, without markup, case, spacing, a byte order mark, the comments that some
+    clients drop and the imports that some resolve."""
     said = _COMMENT.sub("", text) if "<!--" in text else text
-    return tuple(line for raw in said.splitlines() if len(line := normal(raw).lstrip("#-> ")) >= SHORT_LINE)
+    told = (normal(raw).lstrip("\ufeff#-> ") for raw in said.splitlines())
+    return tuple(line for line in told if len(line) >= SHORT_LINE and not _IMPORT.fullmatch(line))
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How one rules file stands in what was sent: consistent, stale or missing; `since` is when it became stale
-    (seconds), `copies` in how many texts it was sent, in any version."""
+    """How one rules file stands in what was sent: consistent, stale, missing, or cut (its beginning alone, which may be
+    an older version too); `since` is when it became stale (seconds), `copies` in how many texts it was sent, in any
+    version."""
 
     name: str
     verdict: str
@@ -95,6 +104,11 @@ class _Read:
         found = sum(len(line) for line in version.lines if line in self._lines) / total if total else 0.0
         self._shares[id(version)] = version, found
         return found
+
+    def begins(self, version: Version) -> bool:
+        """Whether of the version's lines it holds the first ones, half of it or more, and none after them."""
+        there = [line in self._lines for line in version.lines]
+        return self.share(version) >= STALE_AT and there == sorted(there, reverse=True)
 
 
 class Policy:
@@ -130,20 +144,30 @@ def _standing(file: RulesFile, sent: Sequence[_Read]) -> Standing:
     now = file.current
     shares = [max(map(text.share, file.versions)) for text in sent]
     copies = sum(share >= STALE_AT for share in shares)
-    if any(text.share(now) == 1.0 for text in sent):
+    if not copies:
+        return Standing(file.name, "missing")
+    longer = [version for version in file.versions if version.takes_in(now)]
+    whole = (text for text in sent if text.share(now) == 1.0)
+    if any(all(text.share(version) < 1.0 for version in longer) for text in whole):
         return Standing(file.name, "consistent", copies=copies)
-    return Standing(file.name, "stale", now.since, copies) if copies else Standing(file.name, "missing")
+    seen = any(text.share(version) == 1.0 for text in sent for version in file.versions)
+    cut = not seen and any(text.begins(now) for text in sent)
+    return Standing(file.name, "cut", copies=copies) if cut else Standing(file.name, "stale", now.since, copies)
+
+
+_VERDICTS = (("stale", "stale"), ("missing", "missing"), ("cut", UNKNOWN))
 
 
 def judge(standings: Sequence[Standing], now: float) -> Check:
     """The verdict on all rules files together; without any it is unknown."""
     if not standings:
         return Check(UNKNOWN, Findings(evidence=("reason=no_rules_files",)))
-    verdict = next((word for word in ("stale", "missing") if any(s.verdict == word for s in standings)), "consistent")
+    told_of = {s.verdict for s in standings}
+    verdict = next((said for word, said in _VERDICTS if word in told_of), "consistent")
     wrong = [s for s in standings if s.verdict != "consistent"]
     told = [f"{s.verdict}={s.name}{'' if s.since is None else f':{max(0.0, now - s.since):.0f}s'}" for s in wrong]
     told += [f"copies={s.name}:{s.copies}" for s in standings if s.copies > 1]
     counts = [f"files={len(standings)}"]
-    counts += [f"{word}={n}" for word in ("stale", "missing") if (n := sum(s.verdict == word for s in wrong))]
+    counts += [f"{word}={n}" for word, _ in _VERDICTS if (n := sum(s.verdict == word for s in wrong))]
     detail = ("duplicated",) if any(s.copies > 1 for s in standings) else ()
     return Check(verdict, Findings(detail, tuple(counts), tuple(told[:MAX_LISTED])))
