@@ -70,8 +70,9 @@ def _declare(item: Item | None) -> None:
 
 class Chosen:
     """The validator that the program chose, ours until then. What it raises, or answers that is no match, makes nothing
-    of ours fail: the constraint is `uncertain`, by the matcher `failed`. It may make calls that the ledger sees, which
-    it is not asked about again; more than `MAX_AT_ONCE` at a time it is not asked for either (`busy`)."""
+    of ours fail: the constraint is `uncertain`, by the matcher `failed`. What it calls its matcher is one word. It may
+    make calls that the ledger sees, which it is not asked about again; more than `MAX_AT_ONCE` at a time it is not
+    asked for either (`busy`)."""
 
     def __init__(self) -> None:
         self._validator: Validator = Wording()

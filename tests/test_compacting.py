@@ -283,6 +283,7 @@ class Wrong:
 
 ANSWERS = {
     "a match": (Match("held", "model", 0.7), Match("held", "model", 0.7)),
+    "a match that tells what it read": (Match("lost", "it says: touch prod", 1), Match("lost", "other", 1.0)),
     "an error": (RuntimeError(), Match("uncertain", "failed", 0.0)),
     "nothing": (None, Match("uncertain", "failed", 0.0)),
     "a word that is none": (Match("maybe", "model", 0.7), Match("uncertain", "failed", 0.0)),
