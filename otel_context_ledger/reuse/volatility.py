@@ -20,7 +20,7 @@ _STATE = rf"(?:\(?clean\)?|dirty|modified|nothing to commit[^\n]*|working tree c
 # Words that number what goes on by themselves, and words that do so only beside a sign, an end or a total: "attempt 3"
 # counts, "attempt 3 times" is a rule.
 _COUNTING = r"(?:turn|step|iteration|counter|seq|sequence|pid)(?:\s+(?:number|no\.?))?[\s:=#]{1,3}\d+"
-_COUNTED = r"(?:request|call|message|attempt|build|port|round)(?:\s+(?:number|no\.?|id))?"
+_COUNTED = r"(?:request|call|message|attempt|build|round)(?:\s+(?:number|no\.?|id))?"
 _TOTAL = r"\s+\d+(?=\s*(?:$|[)\].,;]|of\s+\d|/\s*\d))"
 _NONCES = r"(?:nonce|cch|request_id|trace_id|session_id|salt|cache_bust(?:er)?)"
 # In order: an earlier kind takes the span. A mask hides a change of the rules from the policy hash, so it must name
@@ -42,6 +42,7 @@ MASKS: tuple[tuple[str, str], ...] = (
     ("epoch", r"\b1[5-9]\d{8}(?:\d{3})?(?:\.\d+)?\b"),
     ("counter", rf"\b{_COUNTING}(?![\d.]*\d)"),
     ("counter", rf"\b{_COUNTED}(?:\s*[:=#]\s*\d+|{_TOTAL})(?![\d.]*\d)"),
+    ("counter", r"\bport\s*[:=#]\s*\d+(?![\d.]*\d)"),
     ("counter", r"\b\d[\d,]*(?=\s+(?:tokens?|seconds?|minutes?|turns?|steps?)\s+(?:left|remaining|used|elapsed))"),
     ("path", r"(?:/(?:home|tmp|var|private|Users|root|work|workspace|mnt|opt)(?:/[\w.@+-]+)+|[A-Z]:\\[\w.\\ -]+)"),
 )
@@ -51,6 +52,11 @@ _BEGIN = r"(?=\d|/|^|(?<==)|\b[a-w]|(?:mon|tue|wed|thu|fri|sat|sun)|[a-z]:\\)"
 _ANY = "|".join(f"(?P<k{n}>{mask})" for n, (_, mask) in enumerate(MASKS))
 _PATTERN = re.compile(f"{_BEGIN}(?:{_ANY})", re.IGNORECASE | re.MULTILINE)
 _KINDS = dict(_GROUPS)
+# A day until or from which something must be, or must not be, done belongs to the rule.
+_TERM = re.compile(
+    r"(?:\b(?:never|not|must|only|no)|n't)\b[^.!?;\n]*\b(?:after|before|until|till|by|since|from)\s+$", re.IGNORECASE
+)
+_LEAD = 48
 _EMPTY_LINE = "\n\n"
 # So many paragraphs of so many characters are kept beside what they are masked.
 KEPT, MAX_KEPT = 512, 8 * 1024
@@ -85,7 +91,13 @@ def _masked(part: str) -> str:
 
 
 def _sought(part: str) -> str:
-    return _PATTERN.sub(lambda match: f"<{_KINDS[match.lastgroup or '']}>", part)
+    return _PATTERN.sub(_replaced, part)
+
+
+def _replaced(match: re.Match[str]) -> str:
+    kind = _KINDS[match.lastgroup or ""]
+    lead = match.string[max(0, match.start() - _LEAD) : match.start()]
+    return match.group() if kind == "date" and _TERM.search(lead) else f"<{kind}>"
 
 
 _kept = lru_cache(KEPT)(_sought)
