@@ -155,6 +155,14 @@ def test_a_long_text_is_looked_through_later() -> None:
     assert (begun.constraints, look.finish(begun).constraints, held.constraints) == (None, UNSURE, HELD)
 
 
+def test_a_text_that_waits_to_be_looked_through_is_not_forgotten() -> None:
+    """A call that is made before that was done looks through it itself, or later as well."""
+    look, said = examiner(), [user("and " * 20000 + f". {REWORDED}")]
+    look.begin(subject("1", said, constraints=DECLARED))
+    more = look.begin(subject("2", [*said, user("go on")], before="1", shared=1, constraints=DECLARED))
+    assert (more.constraints, look.finish(more).constraints) == (None, UNSURE)
+
+
 class Calling:
     """A validator that looks at another request meanwhile, as one does that asks a model that the ledger sees."""
 

@@ -19,9 +19,9 @@ from otel_context_ledger.correctness.freshness import Judged, judge
 from otel_context_ledger.correctness.history import Step, step, system_texts
 from otel_context_ledger.correctness.looks import Shelved
 from otel_context_ledger.correctness.policy import RulesFile
+from otel_context_ledger.correctness.presence import ELSEWHERE, NOTHING, Presence, Sent, Standing, Texts, placed
 from otel_context_ledger.correctness.state import Author
-from otel_context_ledger.correctness.text import Text
-from otel_context_ledger.correctness.wording import Wording, stands
+from otel_context_ledger.correctness.wording import Wording
 from otel_context_ledger.model import UNKNOWN, Check, Findings
 from otel_context_ledger.records import changed, quick
 
@@ -33,13 +33,11 @@ MAX_PLACES = 32
 MAX_BEARING = 16
 # Characters that a program waits for to be looked through in other words.
 MAX_LOOKED = 1 << 16
-MAX_MATCHES = 4096
 MAX_DATES = 8192
 MAX_WRITTEN = 1024
 MAX_WRITERS = 8
 # Shorter texts hold no rules file.
 SHORTEST_RULES = 40
-SYSTEM = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +86,7 @@ class Answer:
     thought: bool = False
 
 
-Sent = tuple[bytes, str]
+NONE = Texts()
 Spoken = tuple[int, bytes, str]
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -98,19 +96,15 @@ Value = TypeVar("Value")
 @dataclass(frozen=True, slots=True)
 class Memory:
     """What is kept of an examined request for the next one. `spoken` are the user's texts by the place of their
-    message, those with rules files and the last others; `faded` says how each constraint stood in those that are not
-    kept, of which there are `passed`. `held` is the first place at which each constraint stands word for word (-1: the
-    system part). `sealed`: a part of the history is a summary that only the provider can read, or items that it keeps.
-    `model` was asked,
-    `authors` are those that made turns of the history."""
+    message, those with rules files and the last others; `passed` counts those that are not kept. `standing` is that of
+    the constraints. `sealed`: a part of the history is a summary that only the provider can read, or items that it
+    keeps. `model` was asked, `authors` are those that made turns of the history."""
 
     length: int = 0
     state: state.State = field(default_factory=state.State)
     spoken: tuple[Spoken, ...] = ()
-    held: Mapping[str, int] = field(default_factory=dict)
-    declared: tuple[c.Constraint, ...] = ()
+    standing: Standing = NOTHING
     passed: int = 0
-    faded: Mapping[str, c.Match] = field(default_factory=dict)
     sealed: bool = False
     model: str | None = None
     authors: tuple[Author, ...] = ()
@@ -125,7 +119,7 @@ class Memory:
 class Examination:
     """The verdicts on one request, `None` for a pillar that was not asked; `repeated` counts the bytes of files that it
     holds more than once; `subject` is still to be examined. `sent` and `rules` are what the policy was judged by,
-    `passed` are texts that the next one will not be judged by;
+    `texts` what the constraints are judged by;
     `whole` says that nothing else reaches the model."""
 
     policy: Check | None = None
@@ -136,7 +130,7 @@ class Examination:
     repeated: int | None = None
     sent: Sequence[Sent] = field(default=(), compare=False, repr=False)
     rules: tuple[RulesFile, ...] = field(default=(), compare=False, repr=False)
-    passed: Sequence[Sent] = field(default=(), compare=False, repr=False)
+    texts: Texts = field(default=NONE, compare=False, repr=False)
     whole: bool = field(default=True, compare=False, repr=False)
 
 
@@ -150,19 +144,19 @@ class Examiner:
         validator: c.Validator | None = None,
         reader: reads.Reader | None = None,
     ) -> None:
-        self._world, self._validator = world, validator or Wording()
+        self._world, self._presence = world, Presence(validator or Wording())
         self._reader = reader or reads.Reader()
         self._dates: OrderedDict[tuple[str, bytes], reads.Date] = OrderedDict()
         self._answered: OrderedDict[str, Answer] = OrderedDict()
         self._written: OrderedDict[str, tuple[tuple[str, float], ...]] = OrderedDict()
         self._policy = policy.Policy()
         self._kept: OrderedDict[str, Memory] = OrderedDict()
-        self._matches: OrderedDict[tuple[str, c.Constraint, bytes], c.Match] = OrderedDict()
         self.renew_lock()
 
     def renew_lock(self) -> None:
         """A free lock for a forked child, whose parent may have held the old one."""
         self._lock = Lock()
+        self._presence.renew_lock()
 
     def begin(self, subject: Subject) -> Examination:
         """The examination of a request that is about to be sent: done, or left to `finish` if much of it is new."""
@@ -171,7 +165,9 @@ class Examiner:
             if len(subject.messages) - known.length > MAX_AT_ONCE:
                 return Examination(subject=subject)
             done, memory = self._examine(subject, known)
-        if self._unread(done, subject, memory) > MAX_LOOKED:
+        if self._presence.unread(memory.standing, done.texts) > MAX_LOOKED:
+            with self._lock:
+                self._keep(subject.name, changed(memory, standing=memory.standing.unlooked()))
             return Examination(subject=subject)
         return self._constrained(done, subject, memory)
 
@@ -222,12 +218,11 @@ class Examiner:
         whole = subject.whole and not sealed
         memory = Memory(
             len(subject.messages), state.fold(known.state, new, self._seen(subject)), spoken, sealed=sealed,
-            model=subject.model, authors=state.credited(known.authors, known.model, new), faded=known.faded,
+            model=subject.model, authors=state.credited(known.authors, known.model, new),
             passed=known.passed + len(every) - len(spoken),
         )  # fmt: skip
-        declared = subject.constraints
-        unread = told if known.declared == declared else every
-        memory = changed(memory, held=_held(declared, known, system, unread), declared=declared)
+        fresh = told if known.standing.declared == subject.constraints else every
+        memory = changed(memory, standing=placed(subject.constraints, known.standing, system, fresh))
         memory = self._reading(subject, known, memory, new, world)
         self._keep(subject.name, memory)
         texts = (*system, *((key, text) for _, key, text in spoken))
@@ -236,8 +231,8 @@ class Examiner:
             state=state.judge(memory.state, _ends(subject, memory, whole)),
             sent=texts,
             rules=world.rules,
-            passed=() if spoken is every else [(key, text) for at, key, text in every if (at, key, text) not in spoken],
             whole=whole,
+            texts=Texts(system, _said(told), _said(every), known.passed > 0, whole) if subject.constraints else NONE,
         )
         return examined, memory
 
@@ -311,62 +306,15 @@ class Examiner:
     def _on_policy(self, world: World, texts: Sequence[Sent], whole: bool) -> Check:
         sent = [(key, text) for key, text in texts if len(text) >= SHORTEST_RULES]
         check = policy.judge(self._policy.stand(world.rules, sent), world.now)
-        return check if whole or check.verdict != "missing" else Check(UNKNOWN, Findings(evidence=(_ELSEWHERE,)))
-
-    def _unread(self, done: Examination, subject: Subject, memory: Memory) -> int:
-        """Characters of texts that constraints are still to be looked for in."""
-        missing = [one for one in subject.constraints if one.id not in memory.held]
-        if not missing:
-            return 0
-        who = self._who()
-        new = (text for key, text in (*done.sent, *done.passed) if (who, missing[-1], key) not in self._matches)
-        return sum(map(len, new))
+        return check if whole or check.verdict != "missing" else Check(UNKNOWN, Findings(evidence=(ELSEWHERE,)))
 
     def _constrained(self, done: Examination, subject: Subject, memory: Memory) -> Examination:
-        declared = subject.constraints
-        if not declared:
+        if not subject.constraints:
             return done
-        who = self._who()
-        missing = [one for one in declared if one.id not in memory.held]
-        faded = self._faded(missing, who, done, subject, memory)
-        texts = [(key, Text(text)) for key, text in done.sent] if missing else []
-        found = {one.id: max(self._best(one, who, texts), faded[one.id], key=c.rank) for one in missing}
-        check = c.judge(declared, c.Recall({one.id: found.get(one.id, _HELD) for one in declared}, who))
-        if not done.whole and check.verdict != "held":
-            check = Check("not_verifiable", Findings((), check.findings.counts[:1], (f"validator={who}", _ELSEWHERE)))
-        return changed(done, constraints=check)
-
-    def _faded(
-        self, missing: Sequence[c.Constraint], who: str, done: Examination, subject: Subject, memory: Memory
-    ) -> Mapping[str, c.Match]:
-        """How constraints stand in the texts that are not kept: as they stood, and in those that fall out now. For one
-        that was declared later, nobody looked."""
-        unknown = c.UNSEEN if memory.passed > len(done.passed) else c.NOWHERE
-        before = {one.id: memory.faded.get(one.id, unknown) for one in missing}
-        if not missing or not done.passed:
-            return before
-        texts = [(key, Text(text)) for key, text in done.passed]
-        if len(texts) > MAX_AT_ONCE:
-            texts = [(b"", Text(".\n".join(text for _, text in texts)))]
-        after = {one.id: max(before[one.id], self._best(one, who, texts), key=c.rank) for one in missing}
+        check, standing = self._presence.judged(memory.standing, done.texts)
         with self._lock:
-            self._keep(subject.name, changed(self._kept.get(subject.name, memory), faded={**memory.faded, **after}))
-        return after
-
-    def _who(self) -> str:
-        return f"{self._validator.name}@{self._validator.version}"
-
-    def _best(self, constraint: c.Constraint, who: str, texts: Sequence[tuple[bytes, Text]]) -> c.Match:
-        return max((self._match(constraint, who, *text) for text in texts), key=c.rank, default=c.NOWHERE)
-
-    def _match(self, constraint: c.Constraint, who: str, key: bytes, text: Text) -> c.Match:
-        known = self._matches.get((who, constraint, key)) if key else None
-        if known is None:
-            known = self._validator.match(constraint, text)
-            if key:
-                with self._lock:
-                    _put(self._matches, (who, constraint, key), known, MAX_MATCHES)
-        return known
+            self._keep(subject.name, changed(self._kept.get(subject.name, memory), standing=standing))
+        return changed(done, constraints=check)
 
 
 def _put(kept: OrderedDict[Key, Value], key: Key, value: Value, most: int) -> None:
@@ -382,26 +330,10 @@ def _spoken(steps: Sequence[Step], digests: Sequence[bytes], start: int) -> Iter
             yield at, digests[at], shown.text
 
 
+def _said(spoken: Sequence[Spoken]) -> list[Sent]:
+    return [(key, text) for _, key, text in spoken]
+
+
 def _ends(subject: Subject, memory: Memory, whole: bool) -> state.Ends:
     others = tuple(one for one in memory.authors if subject.model is not None and one.model != subject.model)
     return state.Ends(whole, subject.replayed, subject.offset, others)
-
-
-_HELD = c.Match("held", "exact", 1.0)
-# A part of what the model gets is kept by the provider, or sealed by it.
-_ELSEWHERE = "reason=history_at_provider"
-
-
-def _held(
-    declared: tuple[c.Constraint, ...], known: Memory, system: Sequence[Sent], told: Sequence[Spoken]
-) -> Mapping[str, int]:
-    """Where each constraint stands word for word: as before, in the system part, or in what is new."""
-    if not declared:
-        return {}
-    before = known.held if known.declared == declared else {}
-    found = {name: at for name, at in before.items() if at != SYSTEM}
-    missing = [one for one in declared if one.id not in found]
-    found |= {one.id: SYSTEM for one in missing if any(stands(one, text) for _, text in system)}
-    for at, _, text in told:
-        found |= {one.id: at for one in missing if one.id not in found and stands(one, text)}
-    return found

@@ -107,8 +107,10 @@ class _Read:
 
     def begins(self, version: Version) -> bool:
         """Whether of the version's lines it holds the first ones, half of it or more, and none after them."""
+        if self.share(version) < STALE_AT:
+            return False
         there = [line in self._lines for line in version.lines]
-        return self.share(version) >= STALE_AT and there == sorted(there, reverse=True)
+        return there == sorted(there, reverse=True)
 
 
 class Policy:
