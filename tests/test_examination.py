@@ -163,6 +163,22 @@ def test_a_text_that_waits_to_be_looked_through_is_not_forgotten() -> None:
     assert (more.constraints, look.finish(more).constraints) == (None, UNSURE)
 
 
+def test_a_summary_of_the_provider_is_all_that_is_left_of_what_stands_before_it() -> None:
+    """Anthropic passes over the messages before its own summary: what they said does not reach the model any more, what
+    the summary says does."""
+    look, said = examiner(), [user(f"Fix the bug. {RULE}."), {"role": "assistant", "content": "done"}]
+    block = {"type": "compaction", "content": f"The user wants: {RULE.lower()}."}
+    kept = {"role": "assistant", "content": [block]}
+    lost = {"role": "assistant", "content": [{**block, "content": "Goal: billing."}]}
+    sealed = {"role": "assistant", "content": [{"type": "compaction", "encrypted_content": "gAAAA"}]}
+    look.begin(subject("1", said, constraints=DECLARED))
+    told = [
+        look.begin(subject(name, [*said, one, user("go on")], before="1", shared=2, constraints=DECLARED)).constraints
+        for name, one in (("kept", kept), ("lost", lost), ("sealed", sealed))
+    ]
+    assert [check.verdict for check in told if check] == ["held", "lost", "not_verifiable"]
+
+
 class Calling:
     """A validator that looks at another request meanwhile, as one does that asks a model that the ledger sees."""
 

@@ -210,19 +210,20 @@ class Examiner:
         """All verdicts but that on the constraints, for which texts may have to be looked through."""
         world = self._world()
         new = [step(message) for message in subject.messages[known.length :]]
-        told = tuple(_spoken(new, subject.digests, known.length))
-        every = (*known.spoken, *told)
+        live, begin = _live(known, new)
+        told = tuple(_spoken(new[begin:], subject.digests, known.length + begin))
+        every = (*live.spoken, *told)
         spoken = every if len(every) <= MAX_PLACES else self._lasting(every, world)
         system = tuple(zip(subject.system_digests, system_texts(subject.system), strict=False))
-        sealed = known.sealed or any(one.kept or (one.compaction and not one.texts) for one in new)
+        sealed = live.sealed or any(one.kept or (one.compaction and one.summary is None) for one in new[begin:])
         whole = subject.whole and not sealed
         memory = Memory(
             len(subject.messages), state.fold(known.state, new, self._seen(subject)), spoken, sealed=sealed,
             model=subject.model, authors=state.credited(known.authors, known.model, new),
-            passed=known.passed + len(every) - len(spoken),
+            passed=live.passed + len(every) - len(spoken),
         )  # fmt: skip
-        fresh = told if known.standing.declared == subject.constraints else every
-        memory = changed(memory, standing=placed(subject.constraints, known.standing, system, fresh))
+        fresh = told if live.standing.declared == subject.constraints else every
+        memory = changed(memory, standing=placed(subject.constraints, live.standing, system, fresh))
         memory = self._reading(subject, known, memory, new, world)
         self._keep(subject.name, memory)
         texts = (*system, *((key, text) for _, key, text in spoken))
@@ -232,7 +233,7 @@ class Examiner:
             sent=texts,
             rules=world.rules,
             whole=whole,
-            texts=Texts(system, _said(told), _said(every), known.passed > 0, whole) if subject.constraints else NONE,
+            texts=Texts(system, _said(told), _said(every), live.passed > 0, whole) if subject.constraints else NONE,
         )
         return examined, memory
 
@@ -323,10 +324,19 @@ def _put(kept: OrderedDict[Key, Value], key: Key, value: Value, most: int) -> No
         kept.popitem(last=False)
 
 
+def _live(known: Memory, new: Sequence[Step]) -> tuple[Memory, int]:
+    """What is kept of messages that still reach the model, and from which of the new ones on they do: a provider passes
+    over what stands before the last summary of its own (anthropic SDK 2.14, `BetaCompactionBlock`)."""
+    begin = max((at for at, one in enumerate(new) if one.compaction), default=None)
+    if begin is None:
+        return known, 0
+    return changed(known, spoken=(), passed=0, standing=NOTHING, sealed=False), begin
+
+
 def _spoken(steps: Sequence[Step], digests: Sequence[bytes], start: int) -> Iterator[Spoken]:
     """The texts that rules and constraints may stand in: what was said to the model, not what tools brought."""
     for at, shown in enumerate(steps, start):
-        if shown.role in ("user", "system", "developer") and shown.texts:
+        if shown.texts and (shown.compaction or shown.role in ("user", "system", "developer")):
             yield at, digests[at], shown.text
 
 
