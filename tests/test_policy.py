@@ -72,6 +72,7 @@ STANDINGS = {
         [OLD, f"<system-reminder>{OLD}"],
         TWICE,
     ),
+    "injected twice in one text": (UNTOUCHED, [f"{OLD}\n<reminder>\n{OLD}</reminder>"], TWICE),
     "the new version appended after the old one": (
         EDITED,
         [OLD, f"This replaces it:\n{NEW}"],
@@ -105,6 +106,30 @@ def test_a_rules_file_of_another_client_is_not_missing() -> None:
 def test_without_rules_files_the_policy_is_unknown() -> None:
     """No rules file is no proof of anything."""
     assert judge((), 0.0) == Check("unknown", Findings(evidence=("reason=no_rules_files",)))
+
+
+MCP = "<mcp_instructions>\nUse search before read, and ask before you write.\n</mcp_instructions>"
+MEMORY = "# Memory\n\nThe user likes short answers in plain English.\n"
+
+
+@pytest.mark.parametrize(
+    ("sent", "want"),
+    [
+        ([MCP, f"You are an agent.\n{MEMORY}"], {}),
+        ([MCP, f"<system-reminder>\n{MCP}\n</system-reminder>"], {"mcp_instructions": 2}),
+        ([f"{MEMORY}\n{MCP}\n{MEMORY}", MEMORY], {"memory": 3}),
+        ([MCP, MCP.replace("search", "grep")], {}),
+    ],
+)
+def test_injections_that_say_the_same_are_counted(sent: list[str], want: dict[str, int]) -> None:
+    """What tool servers and memories say is told apart by its heading or tag; the same twice is one too many."""
+    assert Policy().repeated([(text.encode(), text) for text in sent]) == want
+
+
+def test_repeated_injections_are_told_without_rules_files_too() -> None:
+    """They cost tokens whatever the rules are; of these nothing is known."""
+    want = Findings(("duplicated",), (), ("reason=no_rules_files", "copies=mcp_instructions:2"))
+    assert judge((), 0.0, {"mcp_instructions": 2}) == Check("unknown", want)
 
 
 def test_a_file_that_comes_back_to_what_it_said_is_consistent_again() -> None:

@@ -187,7 +187,7 @@ class Examiner:
             if judged is not memory.judged:
                 self._keep(name, changed(memory, judged=judged))
             if world.rules is not begun.rules:
-                rules = self._on_policy(world, begun.sent, begun.whole) if world.rules else None
+                rules = self._on_policy(world, begun.sent, begun.whole)
                 begun = changed(begun, policy=rules, rules=world.rules)
             if judged.check is begun.repository and judged.repeated == begun.repeated:
                 return begun
@@ -228,7 +228,7 @@ class Examiner:
         self._keep(subject.name, memory)
         texts = (*system, *((key, text) for _, key, text in spoken))
         examined = Examination(
-            self._on_policy(world, texts, whole) if world.rules else None,
+            self._on_policy(world, texts, whole),
             state=state.judge(memory.state, _ends(subject, memory, whole)),
             sent=texts,
             rules=world.rules,
@@ -304,9 +304,13 @@ class Examiner:
 
         return judge(memory.files, world.files, memory.judged, writers, memory.log.left_out)
 
-    def _on_policy(self, world: World, texts: Sequence[Sent], whole: bool) -> Check:
+    def _on_policy(self, world: World, texts: Sequence[Sent], whole: bool) -> Check | None:
+        """The verdict on rules files, and on what is injected beside them; `None` where there is neither."""
         sent = [(key, text) for key, text in texts if len(text) >= SHORTEST_RULES]
-        check = policy.judge(self._policy.stand(world.rules, sent), world.now)
+        repeated = self._policy.repeated(sent)
+        if not world.rules and not repeated:
+            return None
+        check = policy.judge(self._policy.stand(world.rules, sent), world.now, repeated)
         return check if whole or check.verdict != "missing" else Check(UNKNOWN, Findings(evidence=(ELSEWHERE,)))
 
     def _constrained(self, done: Examination, subject: Subject, memory: Memory) -> Examination:

@@ -213,7 +213,7 @@ class Shelf(Looker):
             content = _content(path, MAX_RULES_BYTES)
             if content is None:
                 return None
-            since = now if known.versions else min(now, mark[2] / 1e9)
+            since = min(now, mark[0] / 1e9) if mark and not known.versions else now
             known = known.changed(content.decode("utf-8", "replace"), since)
             self._rules[path] = known, mark if _settled(mark, now) else None
         return known
