@@ -613,6 +613,19 @@ def test_explain_constraints_and_history(run: Run) -> None:
     ]
 
 
+def test_explain_how_a_constraint_was_found(run: Run) -> None:
+    """Where the matcher says more than the verdict, that is what is said."""
+    found = ("lost=C1:number:0.80", "uncertain=C2:context:0.50", "uncertain=C3:unseen:0.00", "uncertain=C4:sense:0.60")
+    wrong = {"constraints_check": "lost", "constraints": m.Findings((), (), found)}
+    written(Path("ledger.jsonl"), {**FIRST, **wrong})
+    assert lines_of(run, "constraints") == [
+        "C1 stands there with another number (by number, 0.80 sure).",
+        "C2 stands there, where it may be taken back, narrowed or asked (by context, 0.50 sure).",
+        "C3 may stand in what was not looked through (by unseen, 0.00 sure).",
+        "C4 may be there in other words (by sense, 0.60 sure).",
+    ]
+
+
 def test_explain_a_call_on_a_summary(run: Run) -> None:
     """On which summary it builds, what of all that had to survive is there, and what was odd about the compaction."""
     path = written(Path("ledger.jsonl"), {**FIRST, "compaction_event": "c-1", "summary_trusted": False})

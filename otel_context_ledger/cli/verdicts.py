@@ -184,11 +184,21 @@ RULES: Mapping[str, Callable[[str], str]] = {
 def _match(told: str) -> Callable[[str], str]:
     def sentence(value: str) -> str:
         name, *how = value.rsplit(":", 2)
-        return f"{name} {told}" + (f" (by {how[0]}, {how[1]} sure)." if len(how) == 2 else ".")
+        said = MATCHED.get(how[0], told) if how else told
+        return f"{name} {said}" + (f" (by {how[0]}, {how[1]} sure)." if len(how) == 2 else ".")
 
     return sentence
 
 
+# What some matchers found, where that says more than the verdict.
+MATCHED = {
+    "number": "stands there with another number",
+    "context": "stands there, where it may be taken back, narrowed or asked",
+    "parts": "is there in part",
+    "unseen": "may stand in what was not looked through",
+    "busy": "was not asked about: the validator was busy",
+    "failed": "was asked about in vain: the validator failed",
+}
 CONSTRAINTS: Mapping[str, Callable[[str], str]] = {
     "lost": _match("is in nothing that was sent"),
     "negated": _match("is turned into its opposite"),
