@@ -158,6 +158,17 @@ def test_a_history_tells_of_its_calls_to_one_made_of_it() -> None:
     assert (told, seen_before(fold(State(), steps(ids)))) == (Seen({"a"}, {"b", "x"}), Seen({"a"}))
 
 
+def test_items_of_one_answer_are_one_turn() -> None:
+    """Responses has an item for each piece of an answer."""
+    items = [
+        {"type": "reasoning"},
+        {"type": "function_call", "call_id": "a"},
+        {"type": "function_call", "call_id": "b"},
+    ]
+    outputs = [{"type": "function_call_output", "call_id": name, "output": "x"} for name in "ab"]
+    assert credited((), "gpt", steps([*items, *outputs, items[1]])) == (Author("gpt", 2, 1),)
+
+
 def test_turns_of_another_model_are_counted_and_their_reasoning_is_unknown() -> None:
     """Another model's turns are told; whether the next model takes its reasoning is not known."""
     first = credited((), "k3", steps([USER, call("a")]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import pairwise
 
 from otel_context_ledger import spelling
 from otel_context_ledger.correctness.history import Step
@@ -114,12 +115,15 @@ class Author:
 
 
 def credited(authors: tuple[Author, ...], model: str | None, steps: Sequence[Step]) -> tuple[Author, ...]:
-    """The authors of a history with more messages, of which `model` made the assistant's."""
+    """The authors of a history with more messages, of which `model` made the assistant's. Items of Responses that follow
+    each other are one turn."""
+    roles = [step.role for step in steps]
     made = [step for step in steps if step.role == "assistant"]
+    turns = sum(role == "assistant" != before for before, role in pairwise((None, *roles)))
     if model is None or not made:
         return authors
     before = next((one for one in authors if one.model == model), Author(model))
-    after = Author(model, before.turns + len(made), before.thoughts + sum(step.reasoning for step in made))
+    after = Author(model, before.turns + turns, before.thoughts + sum(step.reasoning for step in made))
     return (*(one for one in authors if one.model != model), after)[-MAX_MODELS:]
 
 
