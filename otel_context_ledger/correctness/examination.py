@@ -19,7 +19,7 @@ from otel_context_ledger.correctness.freshness import Judged, judge
 from otel_context_ledger.correctness.history import Step, step, system_texts
 from otel_context_ledger.correctness.looks import Shelved
 from otel_context_ledger.correctness.policy import RulesFile
-from otel_context_ledger.correctness.presence import ELSEWHERE, NOTHING, Presence, Sent, Standing, Texts, placed
+from otel_context_ledger.correctness.presence import ELSEWHERE, NOTHING, Presence, Sent, Standing, Texts
 from otel_context_ledger.correctness.state import Author
 from otel_context_ledger.correctness.wording import Wording
 from otel_context_ledger.model import UNKNOWN, Check, Findings
@@ -223,7 +223,7 @@ class Examiner:
             passed=live.passed + len(every) - len(spoken),
         )  # fmt: skip
         fresh = told if live.standing.declared == subject.constraints else every
-        memory = changed(memory, standing=placed(subject.constraints, live.standing, system, fresh))
+        memory = changed(memory, standing=self._presence.placed(subject.constraints, live.standing, system, fresh))
         memory = self._reading(subject, known, memory, new, world)
         self._keep(subject.name, memory)
         texts = (*system, *((key, text) for _, key, text in spoken))

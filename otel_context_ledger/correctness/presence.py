@@ -63,32 +63,47 @@ class Texts:
     whole: bool = True
 
 
-def placed(
-    declared: tuple[c.Constraint, ...], before: Standing, system: Sequence[Sent], told: Sequence[tuple[int, bytes, str]]
-) -> Standing:
-    """Where each constraint stands word for word: as before, in the system part, or in messages with their places."""
-    if not declared:
-        return NOTHING
-    same = before.declared == declared
-    found = {name: at for name, at in (before.held or {}).items() if at != SYSTEM} if same else {}
-    missing = [one for one in declared if one.id not in found]
-    found |= {one.id: SYSTEM for one in missing if any(stands(one, text) for _, text in system)}
-    for at, _, text in told:
-        found |= {one.id: at for one in missing if one.id not in found and stands(one, text)}
-    return Standing(declared, found, before.best if same else None, before.validator)
-
-
 class Presence:
     """Looks for constraints in texts. Every method may be called from any thread."""
 
     def __init__(self, validator: c.Validator) -> None:
         self._validator = validator
         self._matches: OrderedDict[tuple[str, c.Constraint, bytes], c.Match] = OrderedDict()
+        self._places: OrderedDict[tuple[c.Constraint, bytes], bool] = OrderedDict()
         self.renew_lock()
 
     def renew_lock(self) -> None:
         """A free lock for a forked child, whose parent may have held the old one."""
         self._lock = Lock()
+
+    def placed(
+        self,
+        declared: tuple[c.Constraint, ...],
+        before: Standing,
+        system: Sequence[Sent],
+        told: Sequence[tuple[int, bytes, str]],
+    ) -> Standing:
+        """Where each constraint stands word for word: as before, in the system part, or in messages by their places."""
+        if not declared:
+            return NOTHING
+        same = before.declared == declared
+        found = {name: at for name, at in (before.held or {}).items() if at != SYSTEM} if same else {}
+        missing = [one for one in declared if one.id not in found]
+        found |= {one.id: SYSTEM for one in missing if any(self._stands(one, key, text) for key, text in system)}
+        for at, _, text in told:
+            found |= {one.id: at for one in missing if one.id not in found and stands(one, text)}
+        return Standing(declared, found, before.best if same else None, before.validator)
+
+    def _stands(self, one: c.Constraint, key: bytes, text: str) -> bool:
+        """As `stands`, for a text that every request sends again."""
+        known = self._places.get((one, key))
+        if known is None:
+            known = stands(one, text)
+            with self._lock:
+                self._places[one, key] = known
+                while len(self._places) > MAX_MATCHES:
+                    self._places.popitem(last=False)
+        return known
 
     def unread(self, standing: Standing, texts: Texts) -> int:
         """Characters that are still to be looked through for the constraints that do not stand word for word."""

@@ -115,8 +115,8 @@ class Author:
 
 
 def credited(authors: tuple[Author, ...], model: str | None, steps: Sequence[Step]) -> tuple[Author, ...]:
-    """The authors of a history with more messages, of which `model` made the assistant's. Items of Responses that follow
-    each other are one turn."""
+    """The authors of a history with more messages, of which `model` made the assistant's. Items of Responses that
+    follow each other are one turn."""
     roles = [step.role for step in steps]
     made = [step for step in steps if step.role == "assistant"]
     turns = sum(role == "assistant" != before for before, role in pairwise((None, *roles)))
