@@ -15,6 +15,7 @@ from otel_context_ledger import model as m
 from otel_context_ledger.correctness.advice import NEW, Advisor, Facts, Past
 from otel_context_ledger.correctness.compaction.happenings import Happening
 from otel_context_ledger.correctness.examination import Answer, Examination, Examiner, Subject
+from otel_context_ledger.correctness.history import step
 from otel_context_ledger.correctness.tools.check import Look, Sent, Tools
 from otel_context_ledger.correctness.tools.registry import Registry
 from otel_context_ledger.courses import Courses, Scene
@@ -150,6 +151,11 @@ class Checking:
         """The summary that a session builds on, as `spell` makes it of the digest that is exported; where that fails,
         the `last` one that was known."""
         return self._or(last, COMPACTIONS, [], lambda: spell(self.courses.course(session).carried[0]))
+
+    def asked_last(self, messages: Sequence[object]) -> tuple[str, ...]:
+        """What the user says in the last message, by which a summarising call is known."""
+        last = self._or(None, COMPACTIONS, [], lambda: step(messages[-1])) if messages else None
+        return last.texts if last is not None and last.role == "user" else ()
 
     def told(self) -> list[m.Compacted]:
         """What is to be told of compactions, each once."""

@@ -17,7 +17,6 @@ from otel_context_ledger import spelling
 from otel_context_ledger.canonical import digest, scheme
 from otel_context_ledger.canonical import written as exported
 from otel_context_ledger.checking import UNSEEN, Calls, Checked, Checking, Opening, Over, Pillars, Sight, sent_tools
-from otel_context_ledger.correctness import history
 from otel_context_ledger.correctness.advice import Facts
 from otel_context_ledger.cost import Card, Prices, price
 from otel_context_ledger.names import named
@@ -285,9 +284,7 @@ class Ledger:
         """agent, compaction (a summarising call of a known form) or auxiliary (in a named session that has tools, a
         call without any and with another system part or history)."""
         forms = self._lore.forms
-        last = history.step(request.messages[-1]) if request.messages else None
-        said = last.texts if last is not None and last.role == "user" else ()
-        if forms.ask(map(texts, request.system), said):
+        if forms.ask(map(texts, request.system), self.checking.asked_last(request.messages)):
             return "compaction"
         other = link.head or link.beside
         if link.source == "lineage" or other is None or request.tools or not other.outline.of("tool"):
