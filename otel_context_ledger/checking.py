@@ -300,7 +300,8 @@ def _subject(call: Opening) -> Subject:
     return Subject(
         around.entry_id, [block.value for block in system], [block.digest for block in system], outline.messages,
         outline.digests, head.entry_id if head else None, link.shared, witness.request.whole,
-        call.surface.facts.reasoning_replayed, outline.offset, link.session, around.session, model=witness.request.model,
+        call.surface.facts.reasoning_replayed, outline.offset, link.session, around.session,
+        model=witness.request.model,
     )  # fmt: skip
 
 

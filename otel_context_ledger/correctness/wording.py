@@ -182,9 +182,10 @@ def _mentioned(terms: AbstractSet[str], wanted: str, told: Text, apart: Collecti
     numbers = {word for word in _loose(wanted) if _NUMBER.fullmatch(word)} if apart else set()
     known = [{term for term in terms if _has(words, term)} for words in told.words]
     others = [at for at in range(len(known)) if at not in apart]
-    about = [told.sentences[at] for at in others if terms and known[at] == terms]
-    if any(negative(sentence) == negative(wanted) for sentence in about):
+    about = [at for at in others if terms and known[at] == terms]
+    if any(negative(told.sentences[at]) == negative(wanted) for at in about):
         return Match("uncertain", "sense", SAME_SENSE)
+    about = [at for at in about if terms <= told.words[at]]  # of the other polarity, a word's kin is another word
     close = len(terms) > 1 and any(set().union(*known[at : at + NEAR]) == terms for at in others if known[at])
     named = bool(numbers) and any(not numbers.isdisjoint(told.words[at]) for at in others)
     return Match("uncertain", "mention", MENTIONED) if about or close or named else None
