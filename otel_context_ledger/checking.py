@@ -170,14 +170,17 @@ class Checking:
         past = self._or(NEW, ADVICE, failed, lambda: self._advisor.past(call.witness.link.session))
         return Checked(look, contract, examination, past, seen, tuple(failed))
 
-    def answered(self, checked: Checked, name: str, session: str, response: m.Response, now: float) -> Checked:
-        """The answer to the call with the id `name` came: what its tools do is done later; what was seen on disk
-        meanwhile is in the checks. Where that fails, they stand as they were until `settled`."""
+    def answered(self, checked: Checked, name: str, response: m.Response, now: float) -> None:
+        """The answer to the call with the id `name` came: what its tools do is done later."""
+        if checked.examination is not None:
+            answer = Answer(now, response.called, response.thought)
+            self._or(None, (), [], lambda: self._examiner.answered(name, answer))
+
+    def renewed(self, checked: Checked, name: str, session: str) -> Checked:
+        """With what was seen on disk meanwhile. Where that fails, the checks stand as they were until `settled`."""
         begun = checked.examination
         if begun is None:
             return checked
-        answer = Answer(now, response.called, response.thought)
-        self._or(None, (), [], lambda: self._examiner.answered(name, answer))
         return self._with(checked, (), lambda: self._examiner.renewed(begun, name, session))
 
     def ended(self, checked: Checked, kind: str, over: Over) -> tuple[Checked, tuple[str, ...]]:

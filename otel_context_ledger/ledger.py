@@ -207,17 +207,20 @@ class Ledger:
         """As `close`, in two steps: this one lets the calls to come know the call, what it gives makes the entry."""
         link = self._current(draft.link)
         draft = draft if link is draft.link else changed(draft, link=link)
-        checked = self.checking.answered(draft.checked, draft.around.entry_id, link.session, response, now)
+        self.checking.answered(draft.checked, draft.around.entry_id, response, now)
         judgement, case = self._judge(draft, response, ending, now)
         with self._lock:
             evidence = self._settle(draft, response, ending, case, judgement, now)
-        checked, odd = self.checking.ended(checked, draft.kind, self._over(draft, response, ending, judgement, now))
-        draft = self._noted(changed(draft, checked=checked), response, ending, judgement)
+        over = self._over(draft, response, ending, judgement, now)
+        checked, odd = self.checking.ended(draft.checked, draft.kind, over)
+        draft = draft if checked is draft.checked else changed(draft, checked=checked)
+        draft = self._noted(draft, response, ending, judgement)
 
         def entry() -> m.Entry:
             card = self._card(draft, response, now)
             verdict = _Verdict(case, judgement, evidence, card, odd)
-            return self._entry(draft, response, ending, timing, verdict, flaw)
+            checked = self.checking.renewed(draft.checked, draft.around.entry_id, draft.link.session)
+            return self._entry(changed(draft, checked=checked), response, ending, timing, verdict, flaw)
 
         return entry
 
@@ -237,7 +240,8 @@ class Ledger:
             return draft
         compacted = _is_compacted(draft) or any(cause.name == COMPACTED for cause in judgement.causes)
         facts = Facts(input=response.usage.input, head=draft.around.repo_head, compacted=compacted)
-        return changed(draft, checked=self.checking.keep(draft.checked, draft.link.session, facts))
+        checked = self.checking.keep(draft.checked, draft.link.session, facts)
+        return draft if checked is draft.checked else changed(draft, checked=checked)
 
     def settled(self, entry: m.Entry, draft: Draft, returned: Sequence[m.Called]) -> m.Entry:
         """The entry with the checks that nobody waits for. To be asked once."""

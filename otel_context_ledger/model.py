@@ -337,6 +337,7 @@ class Findings:
     evidence: tuple[str, ...] = ()
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Check:
     """One pillar's look at a call: its verdict and findings, and what it advises."""

@@ -13,6 +13,7 @@ from otel_context_ledger.correctness import history, state
 from otel_context_ledger.correctness.compaction import failures
 from otel_context_ledger.correctness.compaction import happenings as h
 from otel_context_ledger.correctness.compaction.summary import Extent, seen
+from otel_context_ledger.records import quick
 from otel_context_ledger.reuse import differences
 from otel_context_ledger.reuse.lineage import Link
 from otel_context_ledger.reuse.segments import Outline
@@ -35,6 +36,7 @@ def _unknown(_: str | None) -> int | None:
     return None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Witness:
     """A call as it was opened: where it came from, what it holds, the openings of summaries that are known, and the
@@ -120,8 +122,11 @@ class Witness:
         link, head, outline = self.link, self.link.head, self.outline
         if head is None:
             return None
-        end = link.tail_at if link.tail else len(outline.messages)
-        new = history.steps(outline.messages[link.shared : end])
+        shown = outline.messages[link.shared : link.tail_at if link.tail else len(outline.messages)]
+        # Where nothing gave way, only the provider's own item can show a compaction: most calls are done here.
+        if link.relation in ("extends", "repeats") and not any(map(history.compacts, shown)):
+            return None
+        new = history.steps(shown)
         extent = Extent(len(head.outline.messages), link.shared, link.tail, head.outline.offset)
         return seen(new, extent, self.openings, self._cause())
 

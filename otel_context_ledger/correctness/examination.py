@@ -40,6 +40,7 @@ MAX_WRITERS = 8
 SHORTEST_RULES = 40
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class World:
     """What is known of the outside when a request is made. `now` is the clock's time in seconds; without `files` nobody
@@ -262,9 +263,11 @@ class Examiner:
     def _reading(self, subject: Subject, known: Memory, memory: Memory, new: Sequence[Step], world: World) -> Memory:
         """What is kept, with the files that new messages and the program itself speak of. They are looked at meanwhile,
         so that the verdict on them comes with the answer."""
-        shown = self._shown(subject, known, new, world.now)
-        base = self._reader.base() if any(one.calls for one in new) else ""
-        log = reads.fold(known.log, shown, self._reader.names, base)
+        log = known.log
+        if any(one.calls or one.results for one in new):
+            shown = self._shown(subject, known, new, world.now)
+            base = self._reader.base() if any(one.calls for one in new) else ""
+            log = reads.fold(log, shown, self._reader.names, base)
         said = world.said(subject.called)
         same = log.files is known.log.files and said is known.said
         files = known.files if same else reads.merged(log, said)

@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from otel_context_ledger.model import Json
+from otel_context_ledger.records import quick
 
 MAX_DEPTH = 4
+_PLAIN = frozenset({"role", "content"})
 REASONING_MEMBERS = ("reasoning_content", "reasoning", "reasoning_details")
 # Calls that the provider answers itself, in the same turn: no result of theirs is the program's to send.
 _SERVED = ("server_tool_use", "mcp_call", "mcp_tool_use")
@@ -33,6 +35,7 @@ _TEXT_TYPES = ("text", "input_text", "output_text", "refusal")
 _COMPACTION_TYPES = ("compaction", "compaction_summary", "context_compaction")
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """A call that the model asked for. `arguments` is what was sent: JSON text (OpenAI) or an object (Anthropic).
@@ -43,6 +46,7 @@ class ToolCall:
     arguments: object
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class ToolResult:
     """What a tool gave back: the id of its call, its texts in order, and whether the program called it an error."""
@@ -57,6 +61,7 @@ class ToolResult:
         return sum(map(len, self.texts))
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Step:
     """One message or item. `role` is user, assistant, system, developer or tool; an item of the Responses API that has
@@ -88,6 +93,14 @@ def step(message: object) -> Step:
     return item(message) if item is not None else _spoken(message)
 
 
+def compacts(message: object) -> bool:
+    """Whether a message is, or holds, what a provider puts in the place of others; nothing else of it is read."""
+    if not isinstance(message, Mapping):
+        return False
+    parts = (message, *(part for part in _list(message.get("content")) if isinstance(part, Mapping)))
+    return any(part.get("type") in _COMPACTION_TYPES for part in parts)
+
+
 def steps(messages: Sequence[object]) -> tuple[Step, ...]:
     """The steps of a run of messages."""
     return tuple(map(step, messages))
@@ -103,6 +116,8 @@ def _spoken(message: Json) -> Step:
     content = message.get("content")
     if role == "tool":
         return Step(role, results=(ToolResult(_text(message.get("tool_call_id")), tuple(_texts(content))),))
+    if isinstance(content, str) and len(message) == len(_PLAIN) and message.keys() == _PLAIN:
+        return Step(role, (content,))
     blocks = [part for part in _list(content) if isinstance(part, Mapping)]
     calls = (*map(_chat_call, _maps(message.get("tool_calls"))), *(_call(b) for b in _of(blocks, _CALL_TYPES)))
     thought = any(message.get(member) for member in REASONING_MEMBERS) or any(_of(blocks, _REASONING_TYPES))

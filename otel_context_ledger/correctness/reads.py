@@ -74,6 +74,7 @@ class Log:
     left_out: int = 0
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Shown:
     """One message, when it was first there (seconds), whether that was right after it was made, and when the answer

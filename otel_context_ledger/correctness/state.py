@@ -58,9 +58,14 @@ UNSEEN = Seen()
 
 def fold(state: State, steps: Iterable[Step], seen: Seen = UNSEEN) -> State:
     """The state after more messages."""
+    length = state.length
     for step in steps:
-        state = changed(_called(_answered(state, step), step, seen), length=state.length + 1)
-    return state
+        # Most messages neither call nor answer.
+        moves = step.calls or step.results or step.reasoning
+        if moves or state.waiting or state.pending_reasoning or state.resulted:
+            state = _called(_answered(state, step), step, seen, length)
+        length += 1
+    return state if length == state.length else changed(state, length=length)
 
 
 def seen_before(state: State) -> Seen:
@@ -87,7 +92,7 @@ def _answered(state: State, step: Step) -> State:
     )  # fmt: skip
 
 
-def _called(state: State, step: Step, seen: Seen) -> State:
+def _called(state: State, step: Step, seen: Seen, place: int) -> State:
     """Reasoning may come as an item of its own before the call (Responses)."""
     thought = state.pending_reasoning or step.reasoning
     if not step.calls:
@@ -101,7 +106,7 @@ def _called(state: State, step: Step, seen: Seen) -> State:
     free = bool(named) and seen.free >= set(named)
     return changed(
         state, waiting=waiting, bare=state.bare + 1, doubtful=state.doubtful + (not free),
-        dropped_at=state.length if fell else state.dropped_at, plain=(*state.plain, *named)[-MAX_OPEN:],
+        dropped_at=place if fell else state.dropped_at, plain=(*state.plain, *named)[-MAX_OPEN:],
     )  # fmt: skip
 
 

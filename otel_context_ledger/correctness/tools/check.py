@@ -31,6 +31,7 @@ from otel_context_ledger.correctness.tools.schemas import (
     worst,
 )
 from otel_context_ledger.model import UNKNOWN, Called, Check, Findings
+from otel_context_ledger.records import quick
 from otel_context_ledger.spelling import name as spelt
 
 MAX_SENT = 512
@@ -46,6 +47,7 @@ ADVICE = "stable_tool_order"
 _UNKNOWN = Check(UNKNOWN, Findings(evidence=("reason=no_registry",)))
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Sent:
     """The tools of a request: digests of their bytes in order (`wire`) and of their canonical forms as a set
@@ -87,6 +89,7 @@ class Comparison:
         return len(self.live) + sum(drift.changes[0].kind == "tool_removed" for drift in self.drifts)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Look:
     """What was seen of a request's tools when it was sent: the check, and what judging its calls will need."""
