@@ -1,4 +1,5 @@
-"""Measures memory: sessions of ten calls fill what the ledger remembers, as many more must not need more.
+"""Measures memory: sessions of ten calls fill what the ledger remembers, as many more must not need more. Each declares
+a constraint and a todo, says what it read, and is compacted half way.
 
 `python -m benchmarks.memory SESSIONS` is the process that is measured; it prints two sizes in bytes.
 """
@@ -13,10 +14,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.corpus import SIZES, Corpus, rebuilt
+from benchmarks.corpus import SIZES, Corpus, Message, rebuilt
 from benchmarks.table import Bar, Row
+from otel_context_ledger import compaction, constraint, read, session
 
 CALLS = 10
+OPENING = "This session is being continued from a previous conversation."
 SESSIONS = 1_000
 # After the first the ledger is full, after the second the allocator has settled, the third is measured.
 PHASES = 3
@@ -44,13 +47,27 @@ def main() -> None:
     sessions, corpus = int(sys.argv[1]), Corpus(replace(SIZES[0], messages=4))
     with instrumented() as seam:
         for number in range(PHASES * sessions):
-            every = corpus.history(number, 2 * CALLS)
-            for length in range(4, 4 + 2 * CALLS, 2):
-                seam.call(rebuilt(every[:length]), rebuilt(corpus.tools), max(0, length - 2))
+            with session(f"session-{number}"):
+                for history in _histories(corpus.history(number, 2 * CALLS), number):
+                    seam.call(rebuilt(history), rebuilt(corpus.tools), max(0, len(history) - 2))
             seam.settle()
             if number + 1 in ((PHASES - 1) * sessions, PHASES * sessions):
                 gc.collect()
                 print(_resident())
+
+
+def _histories(every: list[Message], number: int) -> Iterator[list[Message]]:
+    """What the calls of one session send, with what its program declares and tells between them."""
+    constraint(f"C{number}", f"Never edit files of part {number} without a test that shows why.")
+    constraint(f"T{number}", f"rename queue {number}", kind="todo")
+    half = 4 + CALLS
+    for length in range(4, half, 2):
+        read(f"part{number}/file{length}.py")
+        yield every[:length]
+    with compaction(trigger="auto", tokens_before=half * 100) as told:
+        told.done(summary := f"{OPENING} Never edit files of part {number} without a test. Open: T{number}.")
+    for length in range(half, half + CALLS, 2):
+        yield [every[0], {"role": "user", "content": summary}, *every[half:length]]
 
 
 def _resident() -> int:

@@ -11,11 +11,13 @@ from collections import deque
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
-from otel_context_ledger.correctness.compaction.happenings import Declared, Happening
+from otel_context_ledger.correctness.compaction.happenings import Declared, Ended, Happening
 from otel_context_ledger.correctness.compaction.manifest import updated
 
 MAX_WAITING = 1024
 MAX_DECLARED = 512
+# Beyond so many letters summaries wait without their texts, each of which may have a megabyte.
+MAX_TEXTS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ class Mailbox:
         elif not self._open:
             return
         self.lost += len(self._waiting) == MAX_WAITING
-        self._waiting.append(letter)
+        self._waiting.append(letter if len(self._waiting) < MAX_TEXTS else _lean(letter))
 
     def _keep(self, letter: Letter, told: Declared) -> None:
         key = letter.session, told.item.id
@@ -80,6 +82,11 @@ class Mailbox:
         """A forked child knows what was declared; the rest is its parent's to tell."""
         kept = [letter for letter in self._waiting if isinstance(letter.happening, Declared)]
         self._waiting = deque(kept, maxlen=MAX_WAITING)
+
+
+def _lean(letter: Letter) -> Letter:
+    told = letter.happening
+    return replace(letter, happening=replace(told, summary=None)) if isinstance(told, Ended) else letter
 
 
 mailbox = Mailbox()

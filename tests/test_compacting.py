@@ -17,7 +17,7 @@ from otel_context_ledger.correctness.compaction.fold import fold_all
 from otel_context_ledger.correctness.compaction.happenings import Begun, Declared, Ended
 from otel_context_ledger.correctness.compaction.manifest import Item
 from otel_context_ledger.correctness.constraints import Constraint, Match
-from otel_context_ledger.mailbox import MAX_DECLARED, MAX_WAITING, Letter, Mailbox, mailbox
+from otel_context_ledger.mailbox import MAX_DECLARED, MAX_TEXTS, MAX_WAITING, Letter, Mailbox, mailbox
 from tests import hostile
 
 LENGTHY = "prompt is too long: 212230 tokens > 200000 maximum"
@@ -237,6 +237,16 @@ def test_a_ledger_that_starts_is_told_what_was_declared() -> None:
     box.take()
     box.open()
     assert (len(box.take()), box.take()) == (MAX_DECLARED, ())
+
+
+def test_texts_that_nobody_takes_are_bounded() -> None:
+    """A program may compact for hours without a call: beyond a few, summaries wait without their texts."""
+    box = Mailbox()
+    box.open()
+    for number in range(MAX_TEXTS + 3):
+        box.put(Letter(None, None, Ended(float(number), "c", summary="Goal.")))
+    texts = [letter.happening.summary for letter in box.take() if isinstance(letter.happening, Ended)]
+    assert texts == ["Goal."] * MAX_TEXTS + [None] * 3
 
 
 def test_a_forked_child_tells_nothing_of_its_parents() -> None:

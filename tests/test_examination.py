@@ -9,7 +9,15 @@ import pytest
 
 from otel_context_ledger.canonical import canonical, digest
 from otel_context_ledger.correctness.constraints import Constraint, Match
-from otel_context_ledger.correctness.examination import MAX_AT_ONCE, Answer, Examination, Examiner, Subject, World
+from otel_context_ledger.correctness.examination import (
+    MAX_AT_ONCE,
+    MAX_CHARACTERS,
+    Answer,
+    Examination,
+    Examiner,
+    Subject,
+    World,
+)
 from otel_context_ledger.correctness.policy import RulesFile
 from otel_context_ledger.model import Check, Findings
 
@@ -258,3 +266,14 @@ def test_a_result_whose_call_is_sent_by_reference_is_unknown() -> None:
     assert examiner().begin(subject("1", messages)).state == Check(
         "unknown", Findings((), ("turns=0",), ("reason=history_at_provider",))
     )
+
+
+def test_the_texts_that_are_kept_are_bounded() -> None:
+    """What users said is kept for the next request, the latest of it, and no more than fits: a request that continues a
+    forgotten one is looked through again."""
+    look = examiner()
+    for number in range(6):
+        look.begin(subject(str(number), [user("x" * (MAX_CHARACTERS // 4))]))
+    assert list(look._kept) == ["2", "3", "4", "5"]
+    again = [look.begin(subject("next", [user("y")] * 2, before=before, shared=1)) for before in ("0", "5")]
+    assert [one.state for one in again] == [TURNS, TURNS]

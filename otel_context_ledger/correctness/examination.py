@@ -28,6 +28,8 @@ from otel_context_ledger.records import changed, quick
 # A request with more new messages is examined later, on another thread: its span does not wait for its verdicts.
 MAX_AT_ONCE = 64
 MAX_KEPT = 2000
+# Of the users' texts in what is kept, each counted in every request that has it.
+MAX_CHARACTERS = 1 << 26
 MAX_PLACES = 32
 # Texts that hold rules files are kept however old they are, so many of them.
 MAX_BEARING = 16
@@ -114,6 +116,11 @@ class Memory:
     files: Mapping[str, reads.Known] = field(default_factory=dict)
     judged: Judged = field(default_factory=Judged)
 
+    @property
+    def characters(self) -> int:
+        """How much text it keeps alive."""
+        return sum(len(text) for _, _, text in self.spoken)
+
 
 @quick
 @dataclass(frozen=True, slots=True)
@@ -152,6 +159,7 @@ class Examiner:
         self._written: OrderedDict[str, tuple[tuple[str, float], ...]] = OrderedDict()
         self._policy = policy.Policy()
         self._kept: OrderedDict[str, Memory] = OrderedDict()
+        self._characters = 0
         self.renew_lock()
 
     def renew_lock(self) -> None:
@@ -258,7 +266,11 @@ class Examiner:
         return state.Seen(sent.owed | came, sent.free) if answer.thought else state.Seen(sent.owed, sent.free | came)
 
     def _keep(self, name: str, memory: Memory) -> None:
-        _put(self._kept, name, memory, MAX_KEPT)
+        former = self._kept.get(name)
+        self._characters += memory.characters - (former.characters if former is not None else 0)
+        self._kept[name] = memory
+        while len(self._kept) > MAX_KEPT or self._characters > MAX_CHARACTERS:
+            self._characters -= self._kept.popitem(last=False)[1].characters
 
     def _reading(self, subject: Subject, known: Memory, memory: Memory, new: Sequence[Step], world: World) -> Memory:
         """What is kept, with the files that new messages and the program itself speak of. They are looked at meanwhile,
