@@ -1,7 +1,8 @@
-"""Measures memory: sessions of ten calls fill what the ledger remembers, as many more must not need more. Each declares
-a constraint and a todo, says what it read, and is compacted half way.
+"""Measures memory: sessions of ten calls fill what the ledger remembers, as many more must not need more. In the
+long form each declares a constraint and a todo, says what it read, and is compacted half way: what is remembered of
+these, of all sessions together, takes thousands of calls to fill.
 
-`python -m benchmarks.memory SESSIONS` is the process that is measured; it prints two sizes in bytes.
+`python -m benchmarks.memory SESSIONS [told]` is the process that is measured; it prints two sizes in bytes.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def measure(quick: bool) -> Iterator[Row]:
         return
     sessions = SESSIONS // 10 if quick else SESSIONS
     bounded = {**os.environ, "CONTEXT_LEDGER_MAX_SESSIONS": str(sessions)}
-    command = [sys.executable, "-m", "benchmarks.memory", str(sessions)]
+    command = [sys.executable, "-m", "benchmarks.memory", str(sessions), *([] if quick else ["told"])]
     shown = subprocess.run(command, env=bounded, check=True, capture_output=True, text=True).stdout
     full, later = map(int, shown.split())
     what = f"resident after {(PHASES - 1) * sessions * CALLS:,} calls, growth over {sessions * CALLS:,} more"
@@ -45,10 +46,11 @@ def main() -> None:
     from benchmarks.seam import instrumented
 
     sessions, corpus = int(sys.argv[1]), Corpus(replace(SIZES[0], messages=4))
+    histories = _told if sys.argv[2:] else _plain
     with instrumented() as seam:
         for number in range(PHASES * sessions):
             with session(f"session-{number}"):
-                for history in _histories(corpus.history(number, 2 * CALLS), number):
+                for history in histories(corpus.history(number, 2 * CALLS), number):
                     seam.call(rebuilt(history), rebuilt(corpus.tools), max(0, len(history) - 2))
             seam.settle()
             if number + 1 in ((PHASES - 1) * sessions, PHASES * sessions):
@@ -56,8 +58,13 @@ def main() -> None:
                 print(_resident())
 
 
-def _histories(every: list[Message], number: int) -> Iterator[list[Message]]:
-    """What the calls of one session send, with what its program declares and tells between them."""
+def _plain(every: list[Message], number: int) -> Iterator[list[Message]]:
+    """What the calls of one session send."""
+    return (every[:length] for length in range(4, 4 + 2 * CALLS, 2))
+
+
+def _told(every: list[Message], number: int) -> Iterator[list[Message]]:
+    """The same of a session that is compacted, with what its program declares and tells between them."""
     constraint(f"C{number}", f"Never edit files of part {number} without a test that shows why.")
     constraint(f"T{number}", f"rename queue {number}", kind="todo")
     half = 4 + CALLS

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -48,7 +49,8 @@ class Done:
 
     def entries(self) -> list[dict[str, Any]]:
         file = self.folder / "ledger.jsonl"
-        return [flat(entry) for entry in store.read(file).entries] if file.exists() else []  # type: ignore[arg-type]
+        lines = store.read(file).entries if file.exists() else ()
+        return [flat(line) for line in lines if "kind" not in line]  # type: ignore[arg-type]
 
     def ends(self) -> list[str]:
         return [entry["call_end"] for entry in self.entries()]
@@ -303,6 +305,98 @@ def test_pools_of_processes(method: str, provider: Provider, tmp_path: Path) -> 
     program.write_text(START + POOL, "utf-8")
     done = run(provider, tmp_path, program, True, (method,))
     assert (done.stdout, done.code, done.ends()) == ("[0, 1, 2, 3]\n", 0, ["complete"] * 5)
+
+
+# What programs tell of their context
+
+TOLD = """
+import asyncio, multiprocessing, threading
+from otel_context_ledger import compaction, constraint, outcome, read, session, task, tool_registry
+RULE = "Never edit files under vendor/."
+SUMMARY = "This session is being continued from a previous conversation. " + RULE
+def work(who):
+    with session(f"s-{who}"), task(f"T-{who}"):
+        constraint("C1", RULE)
+        tool_registry([{"name": "read", "input_schema": {"type": "object"}}], server="files")
+        read("code.py")
+        using = client()
+        call(using, f"{who}: {RULE}")
+        with compaction(trigger="auto") as told:
+            told.done(SUMMARY)
+        call(using, SUMMARY)
+        outcome(tests="passed")
+    return who
+async def asynchronous():
+    return await asyncio.to_thread(work, "task")
+if __name__ == "__main__":
+    work("main")
+    with multiprocessing.get_context(sys.argv[2]).Pool(2) as pool:
+        print(sorted(pool.map(work, ("a", "b"), 1)))
+        pool.close()
+        pool.join()
+    thread = threading.Thread(target=work, args=("thread",))
+    thread.start()
+    thread.join()
+    print(asyncio.run(asynchronous()))
+"""
+AROUND = """
+from otel_context_ledger.instrumentation import ContextLedgerInstrumentor
+early = compaction().start()
+work("before")
+ContextLedgerInstrumentor().instrument()
+early.done(SUMMARY)
+work("during")
+late = compaction().start()
+ContextLedgerInstrumentor().uninstrument()
+late.done(SUMMARY)
+work("after")
+print("done")
+"""
+
+
+def settled(done: Done) -> list[tuple[object, ...]]:
+    """The compactions in a ledger file as they are known last: session, trigger, outcome, constraints that survived."""
+    lines: Any = [line for line in store.read(done.folder / "ledger.jsonl").entries if line.get("kind") == "compaction"]
+    last = {line["compaction"]["compaction_event"]: line for line in lines}.values()
+    fields = ("trigger", "outcome", "recall_held")
+    return sorted(((line["task"]["session_id"], *map(line["compaction"].get, fields)) for line in last), key=str)
+
+
+@needs_fork
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_what_is_told_in_workers_threads_and_tasks(method: str, provider: Provider, tmp_path: Path) -> None:
+    """Constraints, compactions, reads and outcomes are told in the process, worker, thread or task that calls: each
+    session has its one compaction, with the constraint held, and nobody's is told twice."""
+    program = tmp_path / "program.py"
+    program.write_text(START + TOLD, "utf-8")
+    done = run(provider, tmp_path, program, True, (method,))
+    assert done.seen == ("['a', 'b']\ntask\n", "", 0)
+    assert settled(done) == [(f"s-{who}", "auto", "done", 1) for who in ("a", "b", "main", "task", "thread")]
+    calls = done.entries()
+    assert {entry["constraints_check"] for entry in calls} == {"held"}
+    assert [entry["ledger_error"] for entry in calls] == [None] * 10
+
+
+def test_what_is_told_before_and_after_the_ledger(provider: Provider, tmp_path: Path) -> None:
+    """Without a ledger, before `instrument()` and after `uninstrument()`, telling raises nothing and comes to nothing;
+    a compaction that began before is known by its end."""
+    program = TOLD.split("if __name__", maxsplit=1)[0] + AROUND
+    done = run(provider, tmp_path, START + program, instrument=False)
+    assert done.seen == ("done\n", "", 0)
+    sessions = [row for row in settled(done) if row[1] == "auto"]
+    assert sessions == [("s-during", "auto", "done", 1)]
+    assert {entry["task_id"] for entry in done.entries()} == {"T-during"}
+
+
+def test_two_processes_tell_of_one_session(provider: Provider, tmp_path: Path) -> None:
+    """Two processes at work on one session and one ledger file at a time: every line is whole, each compaction stands
+    there once under its id, and each process knows its own."""
+    program = START + TOLD.split("if __name__", maxsplit=1)[0] + 'print(work("same"))\n'
+    with ThreadPoolExecutor(2) as pool:
+        both = list(pool.map(lambda _: run(provider, tmp_path, program), range(2)))
+    assert [done.seen for done in both] == [("same\n", "", 0)] * 2
+    assert store.read(tmp_path / "ledger.jsonl").skipped == 0
+    assert settled(both[0]) == [("s-same", "auto", "done", 1)] * 2
 
 
 # Exits
