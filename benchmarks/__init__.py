@@ -14,6 +14,6 @@
 - `with threads` is the CPU time of the whole process: it adds writing the line and batching the signals.
 
 *First sight* is a history that the ledger has never seen, *append* one that grew by two messages, *edit* one whose
-first or middle message changed. Memory is that of a process that made ten calls in each of 2,000 sessions; what it
+first or middle message changed. Memory is that of a process that made ten calls in each of 3,000 sessions; what it
 grows by over 1,000 more (`--quick`: a tenth of both) is a leak.
 """

@@ -50,7 +50,8 @@ class Left:
 
 PLACES_OF_MACHINE = frozenset({
     "machine.cwd", "machine.home", "machine.user", "machine.ledger", "machine.token", "machine.untracked",
-    "machine.file", "git.remote.user", "git.remote.password", "git.remote.path", "git.branch", "git.author",
+    "machine.file", "machine.rule", "machine.rules",
+    "git.remote.user", "git.remote.password", "git.remote.path", "git.branch", "git.author",
     "git.email", "git.message", "git.path", "named.agent",
 })  # fmt: skip
 PLACES_OF_ANSWER = frozenset({
@@ -123,6 +124,10 @@ def repository(folder: Path) -> Path:
     root = folder / mark("machine.cwd") / "work"
     (root / mark("git.path")).mkdir(parents=True)
     (root / mark("git.path") / "a.py").write_text(mark("machine.file"))
+    rule = f"- Never touch {mark('machine.rule')} without a test."
+    (root / "AGENTS.md").write_text(
+        f"# {mark('machine.rules')}\n{rule} <!-- constraint: marked -->\n{'- Be brief. ' * 9}"
+    )
     remote = (
         f"https://{mark('git.remote.user')}:{mark('git.remote.password')}@git.example/{mark('git.remote.path')}.git"
     )

@@ -24,6 +24,7 @@ from otel_context_ledger import (
     compaction,
     constraint,
     outcome,
+    read,
     session,
     task,
     tool_contracts,
@@ -555,12 +556,14 @@ def conversation(url: str) -> None:
 
 
 class Validator:
-    """The program's own, which finds nothing."""
+    """The program's own, which finds nothing and says so at length, or fails."""
 
     name, version = mark("named.validator"), "1"
 
     def match(self, constraint: Any, text: str) -> Match:
-        return Match("lost", "own", 0.5)
+        if len(text) % 2:
+            raise ValueError(f"{say('told.validator.error')} {text}")
+        return Match("lost", say("told.validator.matcher"), 0.5)
 
 
 def compactions(url: str) -> None:
@@ -579,6 +582,38 @@ def compactions(url: str) -> None:
             with ending("compactions"):
                 asks(messages=[{"role": "user", "content": say("sent.user")}], tools=chat_tools())
     validate_with(Wording())
+
+
+READING = {
+    "read_file": lambda: {"path": f"/srv/{mark('told.file.outside')}/{mark('told.file.name')}.py", "offset": 1},
+    "Edit": lambda: {
+        "file_path": f"../{mark('told.file.beside')}.py",
+        "old_string": say("told.file.old"),
+        "new_string": say("told.file.new"),
+    },
+    "write_file": lambda: {"path": f"{mark('told.file.inside')}.py", "content": say("told.file.content")},
+    "bash": lambda: {"command": f"cd /{mark('told.shell.directory')} && cat {mark('told.shell.file')}.txt > b.txt"},
+    "shell": lambda: {"command": ["sed", "-n", "1,5p", f"/etc/{mark('told.shell.item')}"]},
+    "apply_patch": lambda: {
+        "input": f"*** Begin Patch\n*** Update File: {mark('told.patch.file')}.py\n+{mark('told.patch.line')}\n"
+    },
+}
+
+
+def files(url: str) -> None:
+    """What a history read and wrote, inside of the repository, beside it and by the shell, each of it twice; and what
+    the program says that it read."""
+    history: list[Any] = [{"role": "system", "content": say("sent.system")}]
+    read(f"/srv/{mark('told.read.outside')}/{mark('told.read.name')}")
+    read(f"{mark('told.read.inside')}.py")
+    read(ValueError(say("told.read.error")))  # type: ignore[arg-type]
+    with client(PLAIN, url) as using, session("files"):
+        for number, (name, arguments) in enumerate([*READING.items()] * 2):
+            asked = {"type": "function", "function": {"name": name, "arguments": json.dumps(arguments())}}
+            history.append({"role": "assistant", "tool_calls": [{"id": f"r{number}", **asked}]})
+            history.append({"role": "tool", "tool_call_id": f"r{number}", "content": say("told.file.text")})
+            with ending("files"):
+                using.chat.completions.create(model=model("kimi"), messages=history)
 
 
 def declare() -> None:
@@ -636,7 +671,7 @@ def azure(url: str) -> None:
         using.messages.create(model=model("anthropic"), max_tokens=8, messages=[{"role": "user", "content": FILL}])
 
 
-EVERYTHING = (every_way, errors, app_errors, other_ways, cancellations, conversation, compactions)
+EVERYTHING = (every_way, errors, app_errors, other_ways, cancellations, conversation, compactions, files)
 SHORT = (conversation,)
 
 
