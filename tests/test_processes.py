@@ -216,9 +216,18 @@ print("done")
 # Greenlets
 
 GEVENT = """
+from otel_context_ledger import compaction, constraint, read, session
 client = client()
 call(client, "first")
+RULE = "Never edit files under vendor/."
 def work(who):
+    with session(f"s-{who}"):
+        constraint("C1", RULE)
+        read("code.py")
+        call(client, f"{who}: {RULE}")
+        with compaction(trigger="auto") as told:
+            told.done(f"Goal: billing. {RULE}")
+        call(client, f"Goal: billing. {RULE}")
     for turn in range(2):
         call(client, f"task {who} {turn}")
     for _ in call(client, f"task {who}", stream=True):
@@ -233,7 +242,7 @@ INITIALIZE = "from opentelemetry.instrumentation.auto_instrumentation import ini
 @pytest.mark.parametrize("patched", ["after us", "before us"])
 def test_greenlets(patched: str, provider: Provider, tmp_path: Path) -> None:
     """IN09: a program whose threads gevent replaces, before or after the ledger started, makes its calls in 50
-    greenlets; nothing hangs, and all lines and metrics are there."""
+    greenlets and tells of compactions; nothing hangs, and all lines and metrics are there."""
     pytest.importorskip("gevent", reason="gevent is in the dev group; this environment was made without it")
     early = patched == "before us"
     program = PATCH + (INITIALIZE if early else "") + START + GEVENT
@@ -242,7 +251,8 @@ def test_greenlets(patched: str, provider: Provider, tmp_path: Path) -> None:
         where = {"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}
         done = run(provider, tmp_path, program, not early, **exporters, **where)
         calls = receiver.sums()["context_ledger.calls"]
-    assert (done.stdout, done.code, len(done.entries()), calls) == ("done\n", 0, 151, 151)
+    assert (done.stdout, done.code, len(done.entries()), calls) == ("done\n", 0, 251, 251)
+    assert settled(done) == sorted((f"s-{who}", "auto", "done", 1) for who in range(50))
     assert "context ledger" not in done.stderr
 
 
