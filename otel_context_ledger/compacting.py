@@ -74,8 +74,7 @@ class Compacting:
     def done(self, summary: object = None, *, tokens_after: object = None) -> None:
         """The history was replaced, by `summary` if it is a text; `tokens_after` is what the client counts now. The
         text is read once, when the ledger looks for what was declared, and only its digest is kept."""
-        text = str.__str__(summary)[:MAX_SUMMARY] if real(summary, str) else None
-        self._end(lambda: Ended(time.time(), self.id, DONE, None, text, _count(tokens_after)))
+        self._end(lambda: _done(self.id, summary, tokens_after))
 
     def skip(self, reason: object = None) -> None:
         """Nothing was removed."""
@@ -152,6 +151,11 @@ def _tell(happening: Callable[[], Happening]) -> None:
     with contextlib.suppress(Exception):  # an error of ours is none of the program's
         here = tasks.current()
         mailbox.put(Letter(here.session or latest.get(), here.task, happening()))
+
+
+def _done(name: str, summary: object, after: object) -> Ended:
+    text = str.__str__(summary)[:MAX_SUMMARY] if real(summary, str) else None
+    return Ended(time.time(), name, DONE, None, text, _count(after))
 
 
 def _failed(name: str, reason: object) -> Ended:
