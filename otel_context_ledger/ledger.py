@@ -32,7 +32,7 @@ from otel_context_ledger.reuse.traces import Found, Traces
 from otel_context_ledger.surfaces import MESSAGES, Surface, called
 from otel_context_ledger.surfaces.facts import Lore
 from otel_context_ledger.thresholds import DEFAULTS, EXPECTED, Thresholds
-from otel_context_ledger.witness import Witness, turn_ended
+from otel_context_ledger.witness import Witness
 
 MAX_ROUTES = 8
 MAX_EXPORTED = 2048
@@ -608,7 +608,7 @@ def _settled(head: Head, response: m.Response, draft: Draft, case: Case, extends
         anchors=_anchored(head, usage.input), plateau=(earlier.plateau + 1 if earlier and stuck else 0),
         routes=tuple((known | seen).items())[-MAX_ROUTES:], wakes=(earlier.wakes if earlier else 0) + woken,
         forked=draft.link.parent is not None or (earlier is not None and earlier.forked), fork_of=_origin(draft),
-        turn_ended=turn_ended(response),
+        turn_ended=response.turn_ended,
     )  # fmt: skip
 
 

@@ -16,6 +16,8 @@ Json = Mapping[str, object]
 UNKNOWN = "unknown"
 # Messages that one trail spells out; what is beyond is left to the prefix digests.
 MAX_TRAIL = 4096
+# How an answer says that it is whole, in the words of the dialects.
+TURN_ENDS = (("stop",), ("end_turn",), ("completed",))
 
 
 @quick
@@ -118,6 +120,11 @@ class Response:
     calls: tuple[Called, ...] = field(default=(), compare=False, repr=False)
     called: tuple[str, ...] = field(default=(), compare=False, repr=False)
     thought: bool = field(default=False, compare=False, repr=False)
+
+    @property
+    def turn_ended(self) -> bool:
+        """Whether the answer hands over to the user."""
+        return not self.tool_calls and self.finish_reasons[:1] in TURN_ENDS
 
 
 @quick

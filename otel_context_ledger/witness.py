@@ -23,13 +23,6 @@ _GROWS = ("extends", "repeats", "continues")
 _OF_HISTORY = (
     "history_compacted", "history_rewritten", "granularity", "cache_breakpoint_missing", "provider_unexplained",
 )  # fmt: skip
-# How an answer says that it is whole, in the words of the dialects.
-_TURN_ENDS = (("stop",), ("end_turn",), ("completed",))
-
-
-def turn_ended(response: m.Response) -> bool:
-    """Whether an answer hands over to the user."""
-    return not response.tool_calls and response.finish_reasons[:1] in _TURN_ENDS
 
 
 def _unknown(_: str | None) -> int | None:
@@ -89,7 +82,7 @@ class Witness:
             identity,
             header,
             same,
-            turn_ended=turn_ended(response),
+            turn_ended=response.turn_ended,
             id=self.around.entry_id,
             item=None if self.request.whole else response.compacted,
             cleared=response.cleared,

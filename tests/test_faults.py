@@ -360,8 +360,8 @@ REUSE = (
 # What looks whether a context was right, and runs while a call is made and its entry written.
 CHECKS = ("correctness", "courses.py", "witness.py", "mailbox.py")
 FAILED = "checks_failed: "
-# What a program calls itself, and what guards itself there; what an answer says of the turn is the lineage's too.
-CALLED = ("correctness/tools/live.py:tool_registry", "witness.py:turn_ended")
+# What a program calls itself, and what guards itself there.
+CALLED = ("correctness/tools/live.py:tool_registry",)
 
 
 @dataclass
