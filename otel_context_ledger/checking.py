@@ -16,6 +16,7 @@ from otel_context_ledger.correctness.advice import NEW, Advisor, Facts, Past
 from otel_context_ledger.correctness.compaction.happenings import Happening
 from otel_context_ledger.correctness.examination import Answer, Examination, Examiner, Subject
 from otel_context_ledger.correctness.history import step
+from otel_context_ledger.correctness.manifest import Moved
 from otel_context_ledger.correctness.tools.check import Look, Sent, Tools
 from otel_context_ledger.correctness.tools.registry import Registry
 from otel_context_ledger.courses import Courses, Scene
@@ -29,6 +30,7 @@ from otel_context_ledger.witness import Witness
 
 T = TypeVar("T")
 Note = Callable[[str, Exception], None]
+Compare = Callable[[str, str], Moved | None]
 STAGE = "checks"
 # What fails together, as an entry says it: pillars, and what has no verdict of its own.
 TOOLS, EXAMINED = ("tools",), ("policy", "repository", "constraints", "state")
@@ -123,11 +125,13 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class Pillars:
-    """What looks into requests for a ledger; each is made anew where it is not given."""
+    """What looks into requests for a ledger; each is made anew where it is not given. `moved` says how two
+    snapshots of the repository differ."""
 
     tools: Tools | None = None
     examiner: Examiner | None = None
     courses: Courses | None = None
+    moved: Compare | None = None
 
 
 class Checking:
@@ -140,6 +144,7 @@ class Checking:
         self._tools = given.tools or Tools(Registry(), sessions=sessions)
         self._examiner = given.examiner or Examiner()
         self.courses = given.courses or Courses(most=sessions)
+        self._moved = given.moved or _unknown
         self.note: Note = _unheard
 
     def renew_lock(self) -> None:
@@ -217,6 +222,12 @@ class Checking:
         check = self._or(look.check, TOOLS, failed, judged)
         same = check is look.check
         return _failing(checked if same else changed(checked, look=changed(look, check=check)), failed)
+
+    def moved(self, before: object, now: object) -> Moved | None:
+        """What differs between two snapshots of the repository, as far as it is known."""
+        if not isinstance(before, str) or not isinstance(now, str):
+            return None
+        return self._or(None, (), [], lambda: self._moved(before, now))
 
     def _finished(self, begun: Examination, name: str, session: str) -> Examination:
         return self._examiner.renewed(self._examiner.finish(begun), name, session)
@@ -325,6 +336,11 @@ _SHOWS: Mapping[str, Callable[[Witness, Over], Happening]] = {"agent": _called, 
 
 def _failing(checked: Checked, failed: Sequence[str]) -> Checked:
     return changed(checked, failed=tuple(dict.fromkeys((*checked.failed, *failed)))) if failed else checked
+
+
+def _unknown(before: str, now: str) -> Moved | None:
+    """Nobody looks at a repository."""
+    return None
 
 
 def _unheard(stage: str, error: Exception) -> None:

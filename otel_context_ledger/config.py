@@ -51,6 +51,7 @@ class Config:
     provider_diagnostics: bool = False
     config: Path | None = None
     tool_properties: bool = False
+    repository_paths: bool = False
     facts: Mapping[str, object] = field(default_factory=dict)
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     tools: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
@@ -79,6 +80,7 @@ def from_env(environ: Mapping[str, str]) -> Config:
     advice: Mapping[str, float] = found.pop("advice", {})  # type: ignore[assignment]
     settings = replace(Config(), **found)  # type: ignore[arg-type]
     tables, more = _tables(settings.config)
+    tables |= {name: value for name, value in found.items() if name in tables}
     settings = replace(settings, **tables, warnings=(*warnings, *more))  # type: ignore[arg-type]
     return replace(settings, advice=replace(settings.advice, **advice))  # type: ignore[arg-type]
 
@@ -157,6 +159,7 @@ _VARIABLES: Mapping[str, tuple[Callable[[str], object], str]] = {
     "provider_diagnostics": (_flag, "true or false"),
     "config": (_path, "a path"),
     "tool_properties": (_flag, "true or false"),
+    "repository_paths": (_flag, "true or false"),
     "advice": (thresholds.stated, "threshold=number,…"),
 }
 VARIABLES = tuple(PREFIX + name.upper() for name in _VARIABLES)
@@ -180,7 +183,8 @@ def _tables(path: Path | None) -> tuple[dict[str, object], tuple[str, ...]]:
     given, bad = _table(raw, "advice", lambda value: True, "a number")
     found["advice"], bad_advice = thresholds.read(given)
     found["policy_files"], bad_files = _policy_files(raw)
-    return found, tuple(f"{file.name}: {text}" for text in (*wrong, *bad, *bad_advice, *bad_files))
+    found["repository_paths"], bad_paths = _repository_paths(raw, path is not None)
+    return found, tuple(f"{file.name}: {text}" for text in (*wrong, *bad, *bad_advice, *bad_files, *bad_paths))
 
 
 def _policy_files(raw: Mapping[str, object]) -> tuple[tuple[str, ...], list[str]]:
@@ -189,6 +193,16 @@ def _policy_files(raw: Mapping[str, object]) -> tuple[tuple[str, ...], list[str]
     found = table.get("files", [])
     paths = tuple(path for path in found if isinstance(path, str) and path) if isinstance(found, list) else ()
     return paths[:MAX_POLICY_FILES], bad
+
+
+def _repository_paths(raw: Mapping[str, object], chosen: bool) -> tuple[bool, list[str]]:
+    """`[repository] paths = true`, which makes content leave: its user says so, not a file that came with the work tree
+    and was only found there."""
+    table, bad = _table(raw, "repository", lambda value: isinstance(value, bool), "true or false")
+    wanted = table.get("paths") is True
+    if wanted and not chosen:
+        bad.append(f"[repository.paths] counts only in a file that {PREFIX}CONFIG names; ignored")
+    return wanted and chosen, bad
 
 
 RATES = ("input", "cache_read", "cache_write", "cache_write_1h", "cache_write_12h", "output")

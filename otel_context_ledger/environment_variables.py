@@ -69,6 +69,12 @@ OTEL_CONTEXT_LEDGER_TOOL_PROPERTIES = "OTEL_CONTEXT_LEDGER_TOOL_PROPERTIES"
 Also read as `CONTEXT_LEDGER_TOOL_PROPERTIES`. Accepted: true, false, 1, 0, yes, no, on, off. Default: false.
 """
 
+OTEL_CONTEXT_LEDGER_REPOSITORY_PATHS = "OTEL_CONTEXT_LEDGER_REPOSITORY_PATHS"
+"""Whether an entry names the files of the repository that changed since the comparable call, which is content.
+
+Also read as `CONTEXT_LEDGER_REPOSITORY_PATHS`. Accepted: true, false, 1, 0, yes, no, on, off. Default: false.
+"""
+
 OTEL_CONTEXT_LEDGER_ADVICE = "OTEL_CONTEXT_LEDGER_ADVICE"
 """From where on advice is given and symptoms are told; goes before `[advice]` in the file.
 

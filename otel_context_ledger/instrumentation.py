@@ -453,7 +453,8 @@ def assemble(settings: config.Config) -> tuple[Desk, store.Store | None, Callabl
     lore, watcher, shelf = _lore(settings), _watcher(settings), _shelf(settings)
     key = key_of(settings.digest_key) if settings.digest_key else None
     limits = Limits(settings.max_sessions, settings.max_bytes, settings.advice)
-    pillars = Pillars(_tools(settings), _examiner(settings, shelf), _courses(settings, shelf, key))
+    moved = partial(watcher.manifests.moved, paths=settings.repository_paths) if watcher is not None else None
+    pillars = Pillars(_tools(settings), _examiner(settings, shelf), _courses(settings, shelf, key), moved)
     ledger = Ledger(lore, __version__, limits, settings.prices, key, pillars)
     file = _file(settings, ledger)
     given = (settings.session_id, settings.task_id, settings.attempt_id, settings.parent_session_id)

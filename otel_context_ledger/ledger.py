@@ -245,6 +245,14 @@ class Ledger:
 
     def settled(self, entry: m.Entry, draft: Draft, returned: Sequence[m.Called]) -> m.Entry:
         """The entry with the checks that nobody waits for. To be asked once."""
+        head, now = draft.link.head, draft.identity.parts["repository"]
+        moved = self.checking.moved(head.identity.parts["repository"], now) if head else None
+        entry = self._checked(entry, draft, returned)
+        if moved is None:
+            return entry
+        return changed(entry, checks=changed(entry.checks, repo_changes=moved.counts, repo_paths=moved.paths))
+
+    def _checked(self, entry: m.Entry, draft: Draft, returned: Sequence[m.Called]) -> m.Entry:
         head = draft.link.head
         new = draft.outline.messages[draft.link.shared :][-MAX_JUDGED:]
         made = (one for message in new for one in called.calls(message))

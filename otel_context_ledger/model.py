@@ -364,7 +364,8 @@ SOUND = frozenset({"consistent", "fresh", "held", "compatible"})
 
 @dataclass(frozen=True, slots=True)
 class ChecksGroup:
-    """The correctness wing's verdicts, each with its findings beside it; `None` until that wing has looked."""
+    """The correctness wing's verdicts, each with its findings beside it; `None` until that wing has looked. How the
+    repository differs from that of the comparable call is in `repo_changes`, `None` if that is not known."""
 
     policy_check: str | None = None
     repo_check: str | None = None
@@ -376,6 +377,8 @@ class ChecksGroup:
     tools: Findings | None = None
     constraints: Findings | None = None
     state: Findings | None = None
+    repo_changes: tuple[str, ...] | None = None
+    repo_paths: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
 
 

@@ -116,6 +116,8 @@ CONTEXT_LEDGER_POLICY_DETAIL = "context_ledger.policy.detail"
 CONTEXT_LEDGER_POLICY_COUNTS = "context_ledger.policy.counts"
 CONTEXT_LEDGER_POLICY_EVIDENCE = "context_ledger.policy.evidence"
 CONTEXT_LEDGER_REPO_CHECK = "context_ledger.repo_check"
+CONTEXT_LEDGER_REPO_CHANGES = "context_ledger.repo_changes"
+CONTEXT_LEDGER_REPO_PATHS = "context_ledger.repo_paths"
 CONTEXT_LEDGER_REPOSITORY_DETAIL = "context_ledger.repository.detail"
 CONTEXT_LEDGER_REPOSITORY_COUNTS = "context_ledger.repository.counts"
 CONTEXT_LEDGER_REPOSITORY_EVIDENCE = "context_ledger.repository.evidence"
@@ -336,6 +338,8 @@ ENTRY_FIELDS: tuple[tuple[str, str, str], ...] = (
     (CONTEXT_LEDGER_POLICY_COUNTS, "checks", "policy.counts"),
     (CONTEXT_LEDGER_POLICY_EVIDENCE, "checks", "policy.evidence"),
     (CONTEXT_LEDGER_REPO_CHECK, "checks", "repo_check"),
+    (CONTEXT_LEDGER_REPO_CHANGES, "checks", "repo_changes"),
+    (CONTEXT_LEDGER_REPO_PATHS, "checks", "repo_paths"),
     (CONTEXT_LEDGER_REPOSITORY_DETAIL, "checks", "repository.detail"),
     (CONTEXT_LEDGER_REPOSITORY_COUNTS, "checks", "repository.counts"),
     (CONTEXT_LEDGER_REPOSITORY_EVIDENCE, "checks", "repository.evidence"),
@@ -604,6 +608,8 @@ TYPES: dict[str, str] = {
     CONTEXT_LEDGER_POLICY_COUNTS: "string[]",
     CONTEXT_LEDGER_POLICY_EVIDENCE: "string[]",
     CONTEXT_LEDGER_REPO_CHECK: "string",
+    CONTEXT_LEDGER_REPO_CHANGES: "string[]",
+    CONTEXT_LEDGER_REPO_PATHS: "string[]",
     CONTEXT_LEDGER_REPOSITORY_DETAIL: "string[]",
     CONTEXT_LEDGER_REPOSITORY_COUNTS: "string[]",
     CONTEXT_LEDGER_REPOSITORY_EVIDENCE: "string[]",

@@ -163,6 +163,8 @@ _FINDINGS: Mapping[str, tuple[str, ...]] = {
 }
 # What is given up last, first to last: enough for an entry in which everything is known.
 _LEAST = (
+    s.CONTEXT_LEDGER_REPO_PATHS,
+    s.CONTEXT_LEDGER_REPO_CHANGES,
     *(keys[0] for keys in _FINDINGS.values()),
     *(keys[1] for keys in _FINDINGS.values()),
     s.CONTEXT_LEDGER_CACHE_WRITE_5M_TOKENS,

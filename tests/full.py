@@ -141,6 +141,8 @@ FULL = replace(
         policy_check="consistent",
         policy=m.Findings(("duplicated",), ("files=2",), ("copies=AGENTS.md:2",)),
         repo_check="stale",
+        repo_changes=("lockfile=1", "untracked=1"),
+        repo_paths=("lockfile:uv.lock", "untracked:new.py"),
         repository=m.Findings(("low",), ("files=2", "fresh=1/2"), ("external_change=1",)),
         constraints_check="lost",
         constraints=m.Findings(("negated",), ("declared=3", "lost=1"), ("validator=wording@1", "lost=C2:none:0.84")),

@@ -594,6 +594,32 @@ def test_explain_checks_and_flaws(run: Run) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("changes", "paths", "sentences"),
+    [
+        (None, (), []),
+        ((), (), []),
+        (
+            ("submodule=1", "lockfile=1", "untracked=2"),
+            (),
+            ["since the call it is compared with: 1 submodule, 1 lockfile, 2 untracked files."],
+        ),
+        (
+            ("commit=1", "deleted=1", "changed=1"),
+            ("deleted:a:b.py", "changed:c.py"),
+            ["since the call it is compared with: another commit is checked out, 1 file gone, 1 file changed (deleted "
+             "a:b.py, changed c.py)."],
+        ),
+    ],
+)  # fmt: skip
+def test_explain_a_repository_that_changed(
+    run: Run, changes: tuple[str, ...] | None, paths: tuple[str, ...], sentences: list[str]
+) -> None:
+    """What differs from the comparable call's repository is one line, with paths where they are there."""
+    written(Path("ledger.jsonl"), {**FIRST, "repo_changes": changes, "repo_paths": paths})
+    assert lines_of(run, "repository") == sentences
+
+
 def test_explain_constraints_and_history(run: Run) -> None:
     """What is lost, turned round or broken is said in sentences, and what to do about it although all was reused."""
     wrong = {

@@ -37,6 +37,7 @@ def test_defaults() -> None:
         ({"CONTEXT_LEDGER_METRICS": "collector"}, {"metrics": "collector"}),
         ({"CONTEXT_LEDGER_MAX_SESSIONS": "5"}, {"max_sessions": 5}),
         ({"CONTEXT_LEDGER_SESSION_ID": "s"}, {"session_id": "s"}),
+        ({"CONTEXT_LEDGER_REPOSITORY_PATHS": "yes"}, {"repository_paths": True}),
         ({"CONTEXT_LEDGER_FILE": ""}, {}),
     ],
 )
@@ -85,6 +86,34 @@ def test_toml_of_the_correctness_wing(tmp_path: Path) -> None:
     assert found.warnings == (
         "own.toml: [constraints.C2] {'kind': 'goal'} is not a text, or a table with one; ignored",
         "own.toml: [compaction.loop] '3' is not a number; ignored",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "variable", "wanted", "warnings"),
+    [
+        ("paths = true", "", True, ()),
+        ("paths = true", "false", False, ()),
+        ("paths = false", "true", True, ()),
+        ("paths = 1", "", False, ("own.toml: [repository.paths] 1 is not true or false; ignored",)),
+    ],
+)
+def test_paths_of_the_repository(tmp_path: Path, text: str, variable: str, wanted: bool, warnings: tuple[str, ...]):
+    """`[repository] paths` of the file that is named opts in, and the variable goes before it."""
+    file = tmp_path / "own.toml"
+    file.write_text(f"[repository]\n{text}\n", "utf-8")
+    found = from_env({"CONTEXT_LEDGER_CONFIG": str(file), "CONTEXT_LEDGER_REPOSITORY_PATHS": variable})
+    assert (found.repository_paths, found.warnings) == (wanted, warnings)
+
+
+def test_a_repository_does_not_opt_in_for_its_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A context-ledger.toml that is only found in the working directory makes no path leave, and says so."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "context-ledger.toml").write_text("[repository]\npaths = true\n", "utf-8")
+    found = from_env({})
+    assert (found.repository_paths, found.warnings) == (
+        False,
+        ("context-ledger.toml: [repository.paths] counts only in a file that CONTEXT_LEDGER_CONFIG names; ignored",),
     )
 
 

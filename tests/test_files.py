@@ -364,6 +364,62 @@ def test_a_branch_switched_by_the_shell(provider: Provider, watched: Ledger, rep
     eventually(lambda: agent.asks()["repo_snapshot"] == before["repo_snapshot"])
 
 
+def changes(provider: Provider, watched: Ledger, root: Path) -> list[dict[str, Any]]:
+    """The entries of an agent in whose repository a file is added, the submodule moves and the lockfile changes, up to
+    the one after which all three were told of."""
+    agent = Agent(provider, watched)
+    eventually(lambda: agent.asks()["repo_snapshot"].startswith("git:"))
+    (root / "secret-name.py").write_text("y")
+    git(root / "sub", "commit", "--quiet", "--allow-empty", "-m", "moved")
+    (root / "uv.lock").write_text("version = 2\n")
+
+    def told() -> list[dict[str, Any]]:
+        agent.asks()
+        found = [entry for entry in watched.flat() if entry["repo_changes"]]
+        return found if len({word for entry in found for word in entry["repo_changes"]}) == 3 else []
+
+    return [*eventually(told)]
+
+
+@pytest.fixture
+def composed(repository: Path, tmp_path: Path) -> Path:
+    """The repository with a submodule."""
+    git(repository, "submodule", "--quiet", "add", str(make(tmp_path / "inner")), "sub")
+    git(repository, "commit", "--quiet", "-m", "with submodule")
+    return repository
+
+
+def test_changes_by_count(provider: Provider, composed: Path, watched: Ledger, signals: Signals) -> None:
+    """RS08: an entry says how many files of which kind changed since the comparable call; no name of one is in the
+    ledger file, in an event, on a span or in a metric."""
+    entries = changes(provider, watched, composed)
+    assert {word for entry in entries for word in entry["repo_changes"]} == {"submodule=1", "lockfile=1", "untracked=1"}
+    assert {path for entry in entries for path in entry["repo_paths"]} == set()
+    spans = [dict(span.attributes or {}) for span in signals.spans.get_finished_spans()]
+    events = [dict(event.attributes or {}) for event in signals.logged()]
+    left = watched.file.read_text("utf-8") + repr((spans, events, signals.counted()))
+    assert [name for name in ("secret-name", "uv.lock", str(composed)) if name in left] == []
+    assert any(s.CONTEXT_LEDGER_REPO_CHANGES in event for event in events)
+
+
+def test_changes_by_name(
+    provider: Provider, settings: Path, composed: Path, monkeypatch: pytest.MonkeyPatch, signals: Signals
+) -> None:
+    """RS08: who opted in gets the paths too."""
+    monkeypatch.setenv("CONTEXT_LEDGER_REPOSITORY", str(composed))
+    monkeypatch.setenv("CONTEXT_LEDGER_REPOSITORY_PATHS", "true")
+    running = Ledger(settings)
+    running.instrumentor.instrument()
+    try:
+        entries = changes(provider, running, composed)
+    finally:
+        running.instrumentor.uninstrument()
+    assert {path for entry in entries for path in entry["repo_paths"]} == {
+        "submodule:sub", "lockfile:uv.lock", "untracked:secret-name.py",
+    }  # fmt: skip
+    assert {len(entry["repo_paths"]) - len(entry["repo_changes"]) for entry in entries} == {0}
+
+
 def test_a_formatter_after_the_own_write(provider: Provider, watched: Ledger, repository: Path) -> None:
     """RS12: the agent's own write keeps its knowledge fresh; what a formatter makes of it weighs little."""
     (repository / "a.py").write_text("y=1\n")

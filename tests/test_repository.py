@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from otel_context_ledger.checking import Checking, Pillars
+from otel_context_ledger.correctness.manifest import LOCKFILES, MAX_ITEMS, Item, Manifest, Manifests, Moved, moved
 from otel_context_ledger.correctness.repository import (
     GIT_ERROR,
-    LOCKFILES,
     NO_GIT,
     NO_REPOSITORY,
     PENDING,
@@ -296,6 +297,175 @@ class TestIdentity:
         assert not (tmp_path / "ran").exists()
 
 
+def differs(before: Snapshot, now: Snapshot, paths: bool = True) -> Moved | None:
+    assert before.manifest is not None
+    assert now.manifest is not None
+    return moved(before.manifest, now.manifest, paths)
+
+
+@pytest.fixture
+def composed(repository: Path, tmp_path: Path) -> Path:
+    """A clean repository with a submodule."""
+    inner = make(tmp_path / "inner")
+    git(repository, "submodule", "--quiet", "add", str(inner), "lib/sub")
+    git(repository, "commit", "--quiet", "-m", "with submodule")
+    return repository
+
+
+class TestManifest:
+    def test_untracked_submodule_and_lockfile(self, composed: Path):
+        """RS08: a new file, a submodule that moved and a lockfile that changed are told by kind, and on request by
+        their paths from the root of the work tree."""
+        before = look(composed)
+        (composed / "src").mkdir()
+        (composed / "src" / "new.py").write_text("y")
+        git(composed / "lib" / "sub", "commit", "--quiet", "--allow-empty", "-m", "moved")
+        (composed / "uv.lock").write_text("version = 2\n")
+        now = look(composed)
+
+        counts = ("submodule=1", "lockfile=1", "untracked=1")
+        assert differs(before, now, paths=False) == Moved(counts)
+        assert differs(before, now) == Moved(counts, ("submodule:lib/sub", "lockfile:uv.lock", "untracked:src/new.py"))
+
+    @pytest.mark.parametrize(
+        ("change", "wanted"),
+        [
+            pytest.param(lambda root: (root / "a.py").write_text("x = 2\n"), ["changed:a.py"], id="edited"),
+            pytest.param(lambda root: (root / "a.py").chmod(0o755), ["changed:a.py"], id="mode"),
+            pytest.param(lambda root: (root / "a.py").unlink(), ["deleted:a.py"], id="deleted"),
+            pytest.param(lambda root: (root / "uv.lock").unlink(), ["deleted:uv.lock"], id="lockfile-deleted"),
+            pytest.param(
+                lambda root: (root / "yarn.lock").write_text("1"), ["lockfile:yarn.lock"], id="ignored-lockfile"
+            ),
+            pytest.param(lambda root: (root / "b.py").unlink(), ["deleted:b.py"], id="untracked-gone"),
+            pytest.param(lambda root: (root / "b.py").write_text("y"), ["untracked:b.py"], id="untracked-edited"),
+            pytest.param(lambda root: git(root, "add", "b.py"), ["staged:b.py"], id="untracked-staged"),
+            pytest.param(lambda root: (root / "c.py").write_text("x = 1\n"), ["restored:c.py"], id="restored"),
+            pytest.param(lambda root: git(root, "add", "c.py"), ["staged:c.py"], id="staged"),
+            pytest.param(lambda root: git(root, "rm", "-q", "--cached", "a.py"), ["changed:a.py"], id="unindexed"),
+            pytest.param(
+                lambda root: (git(root, "add", "b.py"), (root / "b.py").unlink()), ["deleted:b.py"], id="staged-gone"
+            ),
+            pytest.param(
+                lambda root: ((root / "d.py").write_text("z"), git(root, "add", "d.py"), (root / "d.py").unlink()),
+                ["staged:d.py"],
+                id="came-and-went",
+            ),
+            pytest.param(
+                lambda root: ((root / "d.py").write_text("z"), git(root, "add", "d.py")), ["added:d.py"], id="added"
+            ),
+        ],
+    )
+    def test_kinds(self, repository: Path, change: Callable[[Path], object], wanted: list[str]):
+        """Each change of a dirty work tree has its kind, whatever stood there before."""
+        (repository / "c.py").write_text("x = 1\n")
+        git(repository, "add", "c.py")
+        git(repository, "commit", "--quiet", "-m", "second")
+        (repository / "c.py").write_text("x = 2\n")
+        (repository / "b.py").write_text("x")
+        before = look(repository)
+        change(repository)
+        now = look(repository)
+
+        assert differs(before, now) == Moved((f"{wanted[0].split(':')[0]}=1",), tuple(wanted))
+        assert now.identity != before.identity
+
+    def test_another_commit(self, repository: Path):
+        """Of another commit's files only those are told that both snapshots know: a change that was committed is none,
+        and the other files may differ in ways that nobody has looked at."""
+        (repository / "a.py").write_text("x = 2\n")
+        (repository / "b.py").write_text("y")
+        before = look(repository)
+        git(repository, "add", "a.py")
+        git(repository, "commit", "--quiet", "-m", "second")
+        (repository / "b.py").write_text("z")
+        (repository / "uv.lock").write_text("version = 2\n")
+        (repository / "c.py").write_text("new, or of the commit before")
+
+        assert differs(before, look(repository)) == Moved(
+            ("commit=1", "lockfile=1", "untracked=1"), ("lockfile:uv.lock", "untracked:b.py")
+        )
+
+    def test_a_lockfile_of_another_commit(self, repository: Path):
+        """At the root it is known across commits too whether a lockfile is there: one that the other commit does not
+        have is gone, and one that was gone before has not changed."""
+        git(repository, "rm", "--quiet", "uv.lock")
+        git(repository, "commit", "--quiet", "-m", "without")
+        without = look(repository)
+        git(repository, "checkout", "--quiet", "HEAD~1")
+        clean = look(repository)
+        (repository / "uv.lock").write_text("version = 2\n")
+        dirty = look(repository)
+        (repository / "uv.lock").unlink()
+        gone = look(repository)
+
+        assert [differs(*pair) for pair in ((clean, without), (dirty, without), (gone, without), (without, gone))] == [
+            Moved(("commit=1", "deleted=1"), ("deleted:uv.lock",)),
+            Moved(("commit=1", "deleted=1"), ("deleted:uv.lock",)),
+            Moved(("commit=1",)),
+            Moved(("commit=1",)),
+        ]
+
+    def test_a_comparison_that_fails(self):
+        """An error in it is counted as one of the checks, and what differs is unknown."""
+
+        def fails(before: str, now: str) -> Moved | None:
+            raise LookupError
+
+        heard: list[tuple[str, type[Exception]]] = []
+        checking = Checking(Pillars(moved=fails))
+        checking.note = lambda stage, error: heard.append((stage, type(error)))
+
+        assert (checking.moved("a", "b"), checking.moved(None, "b"), heard) == (None, None, [("checks", LookupError)])
+
+    def test_odd_names(self, repository: Path):
+        """A path is told on one line, within 256 characters, whatever its bytes."""
+        before = look(repository)
+        (repository / "a\n\x1b[31m\u202e.py").write_text("y")
+        (repository / os.fsdecode(b"b\xff.py")).write_text("y")
+        deep = repository / ("c" * 200) / ("d" * 200)
+        deep.mkdir(parents=True)
+        (deep / "e.py").write_text("y")
+        found = differs(before, look(repository))
+
+        assert found == Moved(
+            ("untracked=3",),
+            (
+                "untracked:a\ufffd\ufffd[31m\ufffd.py", "untracked:b\ufffd.py",
+                f"untracked:{'c' * 200}/{'d' * 55}",
+            ),
+        )  # fmt: skip
+
+    def test_bounds(self, repository: Path):
+        """Sixteen paths are told; of more than 4,096 files those beyond are counted as left out, and then no file is
+        told that only one snapshot knows."""
+        before = look(repository)
+        for number in range(20):
+            (repository / f"{number:04}.py").write_text("y")
+        few = look(repository)
+        told = differs(before, few)
+        for number in range(20, MAX_ITEMS + 10):
+            (repository / f"{number:04}.py").write_text("")
+        (repository / "0001.py").write_text("z")
+        many = differs(few, look(repository))
+
+        assert told == Moved(("untracked=20",), tuple(f"untracked:{number:04}.py" for number in range(16)))
+        assert many == Moved(("untracked=1", "left_out=10"), ("untracked:0001.py",))
+
+    @pytest.mark.parametrize(
+        ("most", "items", "known"), [(9, 99, "9231"), (3, 99, "231"), (9, 6, "231"), (9, 5, "31"), (9, 0, "1")]
+    )
+    def test_memory_is_bounded(self, most: int, items: int, known: str):
+        """The latest snapshots are remembered, as many as together have no more paths than may be; the last one always
+        is, and one that is taken again is the last one."""
+        manifests = Manifests(most, items)
+        every = {str(n): Manifest("c", {b"%d" % at: Item("changed", b"") for at in range(n)}) for n in (9, 1, 2, 3)}
+        for name in "91231":
+            manifests.keep(name, every[name])
+
+        assert "".join(name for name in "9231" if manifests.moved(name, "1", paths=False) or name == "1") == known
+
+
 class TestStatedValues:
     def test_unborn(self, tmp_path: Path):
         """Before the first commit there is a repository without a state (RS07)."""
@@ -403,6 +573,23 @@ class TestWatcher:
             want = look(repository)
             watcher.poke()
             assert seen(lambda want=want: watcher.latest() == want)
+
+    def test_what_moved(self, watcher: Watcher, repository: Path):
+        """Two snapshots that it took can be compared later, by their identities; one that it did not take cannot, and
+        what is the same is so without a look."""
+        watcher.start()
+        assert seen(lambda: watcher.latest() == look(repository))
+        before = watcher.latest().identity
+        (repository / "a.py").write_text("x = 2\n")
+        watcher.poke()
+        now = identity(repository)
+        assert seen(lambda: watcher.latest().identity == now)
+
+        unknown = f"git:{'0' * 32}"
+        pairs = [(before, now), (now, now), (unknown, unknown), (before, unknown), (PENDING, PENDING), (UNBORN, UNBORN)]
+        assert [watcher.manifests.moved(*pair, paths=True) for pair in pairs] == [
+            Moved(("changed=1",), ("changed:a.py",)), Moved(), Moved(), None, None, None,
+        ]  # fmt: skip
 
     def test_commit_without_poke(self, watcher: Watcher, repository: Path):
         """A moved HEAD, branch or index shows without a poke."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from otel_context_ledger.cli.symptoms import SYMPTOMS
 from otel_context_ledger.correctness import accesses, advice, constraints, reads, wording
 from otel_context_ledger.correctness.examination import Examiner, World
 from otel_context_ledger.correctness.looks import INSIDE, Looks, Shelved
+from otel_context_ledger.correctness.manifest import MISSING, Making, Manifests
 from otel_context_ledger.correctness.tools import contracts, definitions, schemas
 from otel_context_ledger.correctness.tools.check import Tools
 from otel_context_ledger.correctness.tools.registry import Registry
@@ -168,7 +170,9 @@ def run_lineage(given: Mapping[str, Any], want: Any) -> Any:
     assert not bad
     tools = Tools(registry, declared, given.get("names", False))
     outside = Outside(given)
-    ledger = Ledger(lore, "test", prices=given.get("prices"), pillars=Pillars(tools, outside.examiner))
+    moved = partial(manifests(given).moved, paths=given.get("paths", False))
+    pillars = Pillars(tools, outside.examiner, moved=moved)
+    ledger = Ledger(lore, "test", prices=given.get("prices"), pillars=pillars)
     lines: list[Mapping[str, Any]] = []
     open_calls: list[tuple[Any, ...]] = []
     for number, call in enumerate(expanded(given)):
@@ -218,6 +222,20 @@ class Outside:
                 files[name] = looks.after(found, "place" in told, float(look["at"]))
             self.world = replace(self.world, files=replace(self.world.files, files=files))
         self.world = replace(self.world, now=float(call.get("at", self.world.now)))
+
+
+def manifests(given: Mapping[str, Any]) -> Manifests:
+    """What the snapshots of a vector were made of, by their identities: the commit (`head`), git's `records`, each with
+    its path and what stands there (`null`: nothing), and the `lockfiles` at the root."""
+    found = Manifests()
+    for identity, told in given.get("manifests", {}).items():
+        making = Making()
+        for record, path, content in told["records"]:
+            making.note(path.encode(), record.encode(), MISSING if content is None else content.encode())
+        for name, content in told["lockfiles"].items():
+            making.note_lockfile(name.encode(), content.encode())
+        found.keep(identity, making.made(told["head"]))
+    return found
 
 
 def tell(registry: Registry, call: Mapping[str, Any]) -> None:

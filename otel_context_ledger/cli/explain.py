@@ -160,6 +160,10 @@ def _changed(call: Call, book: Book) -> Iterator[str]:
         yield "nothing that identifies the context: same model, tools, system part and settings."
 
 
+def _repository(call: Call, book: Book) -> Iterator[str]:
+    yield from verdicts.of_changes(call)
+
+
 def _broke(call: Call, book: Book) -> Iterator[str]:
     segment = call.text("miss_position.segment")
     if segment is None:
@@ -318,8 +322,9 @@ def _listed(words: Sequence[str]) -> str:
 Tell = Callable[[Call, Book], Iterator[str]]
 LABELS: tuple[tuple[str, Tell], ...] = (
     ("task", _task), ("sent", _sent), ("answered", _answered), ("reused", _reused), ("correctness", _correctness),
-    ("reusable", _reusable), ("compared", _compared), ("changed", _changed), ("broke", _broke), ("cause", _cause),
-    ("also", _secondary), ("evidence", _evidence), ("provider", _provider), ("cost", _cost), ("to do", _remedy),
-    ("files", _files), ("rules", _rules), ("tools", _tools), ("constraints", _constraints),
-    ("history", _state), ("summary", _summary), ("advice", _advice), ("record", _flaws),
+    ("reusable", _reusable), ("compared", _compared), ("changed", _changed), ("repository", _repository),
+    ("broke", _broke), ("cause", _cause), ("also", _secondary), ("evidence", _evidence),
+    ("provider", _provider), ("cost", _cost), ("to do", _remedy), ("files", _files), ("rules", _rules),
+    ("tools", _tools), ("constraints", _constraints), ("history", _state),
+    ("summary", _summary), ("advice", _advice), ("record", _flaws),
 )  # fmt: skip

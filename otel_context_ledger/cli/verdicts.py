@@ -69,6 +69,17 @@ def of_files(call: Call) -> Iterator[str]:
         yield f"{plural(repeated, 'byte')} of what was read stood in the history already{_in_tokens(call, repeated)}."
 
 
+def of_changes(call: Call) -> Iterator[str]:
+    """How the repository differs from that of the comparable call, in one sentence."""
+    numbers = _pairs(call.words("repo_changes"))
+    told = [sentence(n) for name, sentence in CHANGES.items() if (n := _number(numbers.get(name)))]
+    if not told:
+        return
+    paths = [" ".join(word.split(":", 1)) for word in call.words("repo_paths") or ()]
+    named = f" ({', '.join(paths)})" if paths else ""
+    yield f"since the call it is compared with: {', '.join(told)}{named}."
+
+
 def _in_tokens(call: Call, part: int) -> str:
     """Bytes of a request as tokens: its own, by what all of its bytes came to."""
     boundaries = [word.split(":") for word in call.words("prefix_locator") or ()]
@@ -165,6 +176,18 @@ COUNTED: Mapping[str, Callable[[int], str]] = {
     "outside": lambda n: f"outside any work tree, not compared: {plural(n, 'file')}.",
     "left_out": lambda n: f"read longer ago than is kept, not compared: {plural(n, 'file')}.",
     "unknown": lambda n: f"not known whether they changed: {plural(n, 'file')}.",
+}
+CHANGES: Mapping[str, Callable[[int], str]] = {
+    "commit": lambda n: "another commit is checked out",
+    "submodule": lambda n: plural(n, "submodule"),
+    "lockfile": lambda n: plural(n, "lockfile"),
+    "deleted": lambda n: f"{plural(n, 'file')} gone",
+    "changed": lambda n: f"{plural(n, 'file')} changed",
+    "added": lambda n: f"{plural(n, 'file')} added",
+    "staged": lambda n: f"{plural(n, 'file')} staged",
+    "restored": lambda n: f"{plural(n, 'file')} as committed again",
+    "untracked": lambda n: plural(n, "untracked file"),
+    "left_out": lambda n: f"{plural(n, 'file')} not compared, there are too many",
 }
 EVIDENCE: Mapping[str, Callable[[str], str]] = {
     "reason": lambda value: NOTHING_KNOWN.get(value, f"{value}."),

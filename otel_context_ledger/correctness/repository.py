@@ -1,8 +1,8 @@
 """The repository snapshot: which state of the code world a call was made in, as one digest.
 
 Whether the files that the history read are still the same is left to other checks; how old a snapshot is, to the
-caller. Git runs in a background thread, is asked read-only questions, and writes nothing into the repository. No value
-here holds a path, a branch name or a remote.
+caller; what differs between two, to `manifest`. Git runs in a background thread, is asked read-only questions, and
+writes nothing into the repository. No value here holds a branch name, a remote or an absolute path.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import xxhash
 
 from otel_context_ledger.correctness.looking import Looker
+from otel_context_ledger.correctness.manifest import LOCKFILES, MISSING, Making, Manifest, Manifests
 
 PENDING = "pending"
 UNBORN = "git:unborn"
@@ -31,32 +32,6 @@ GIT_ERROR = "unavailable:git_error"
 
 WHOLE_FILE_BYTES = 16 * 2**20
 """Of a larger file the size, the first half and the last half of this many bytes are hashed."""
-
-LOCKFILES = (
-    "Cargo.lock",
-    "Gemfile.lock",
-    "Package.resolved",
-    "Pipfile.lock",
-    "bun.lock",
-    "bun.lockb",
-    "composer.lock",
-    "deno.lock",
-    "flake.lock",
-    "go.sum",
-    "gradle.lockfile",
-    "mix.lock",
-    "npm-shrinkwrap.json",
-    "package-lock.json",
-    "packages.lock.json",
-    "pdm.lock",
-    "pnpm-lock.yaml",
-    "poetry.lock",
-    "pubspec.lock",
-    "pylock.toml",
-    "uv.lock",
-    "yarn.lock",
-)
-"""Files at the root of the work tree that count even where git ignores them."""
 
 # As it was at the start: gevent's, put in its place later, forks in Python, in the middle of this thread.
 _Popen = subprocess.Popen
@@ -91,13 +66,15 @@ class Snapshot:
 
     `identity` is `git:` and 32 hex digits, or one of the stated values of this module. `head` is the full commit id,
     None where there is none or nobody knows. `dirty` says whether git reports a change or an untracked file, None if
-    unknown. `taken` is the clock's time at which the look began, 0 before the first one.
+    unknown. `taken` is the clock's time at which the look began, 0 before the first one. `manifest` is what it was made
+    of, where it has a commit.
     """
 
     identity: str
     head: str | None
     dirty: bool | None
     taken: float
+    manifest: Manifest | None = field(default=None, compare=False, repr=False)
 
 
 def take(directory: Path, timeout: float, clock: Callable[[], float] = time.time) -> Snapshot:
@@ -106,7 +83,8 @@ def take(directory: Path, timeout: float, clock: Callable[[], float] = time.time
 
 
 class Watcher(Looker):
-    """The latest snapshot of one repository, kept by one daemon thread.
+    """The latest snapshot of one repository, kept by one daemon thread, and in `manifests` what the last ones were made
+    of.
 
     The full look is taken at the start, after a `poke`, and when HEAD, its branch or the index moved; never more often
     than every `min_interval` seconds, and with a rest of ten times the last look's own length, so that a huge
@@ -123,6 +101,7 @@ class Watcher(Looker):
         self._min_interval = min_interval
         self._timeout = timeout
         self._latest = Snapshot(PENDING, None, None, 0.0)
+        self.manifests = Manifests()
         super().__init__()
 
     def latest(self) -> Snapshot:
@@ -136,7 +115,10 @@ class Watcher(Looker):
         while self._goes_on():
             self._take_pokes()
             began = time.monotonic()
-            self._latest, places, marks = _look(self._directory, self._timeout, self._clock)
+            found, places, marks = _look(self._directory, self._timeout, self._clock)
+            if found.manifest is not None:
+                self.manifests.keep(found.identity, found.manifest)
+            self._latest = found
             self._rest(max(self._min_interval, _REST * (time.monotonic() - began)))
             while self._goes_on() and _marks(places) == marks:
                 if self._wait_for_poke(self._min_interval):
@@ -175,8 +157,10 @@ def _look(
         places = _places(directory, deadline)
         marks = _marks(places)
         state = _state(places.root, deadline)
-        identity = f"git:{_digest(places.root, state, deadline, _NESTING)}" if state.head else UNBORN
-        snapshot = Snapshot(identity, state.head, bool(state.records), taken)
+        making = Making()
+        identity = f"git:{_digest(places.root, state, deadline, _NESTING, making)}" if state.head else UNBORN
+        manifest = making.made(state.head) if state.head else None
+        snapshot = Snapshot(identity, state.head, bool(state.records), taken, manifest)
     except _UnavailableError as error:
         snapshot = Snapshot(str(error), None, None, taken)
     except (OSError, ValueError, RuntimeError):
@@ -208,14 +192,17 @@ def _state(root: Path, deadline: float) -> _State:
     return _State(None if head == "(initial)" else head, tuple(sorted(records)))
 
 
-def _digest(root: Path, state: _State, deadline: float, nesting: int) -> str:
-    """One digest of the commit, the records, what stands in the work tree at their paths, and the lockfiles."""
+def _digest(root: Path, state: _State, deadline: float, nesting: int, making: Making) -> str:
+    """One digest of the commit, the records, what stands in the work tree at their paths, and the lockfiles, each of
+    which `making` is told."""
     digest = xxhash.xxh3_128()
     parts = [(state.head or "").encode()]
     for record, path in state.records:
-        parts += [record, _content(root / os.fsdecode(path), deadline, nesting)]
+        parts += [record, content := _content(root / os.fsdecode(path), deadline, nesting)]
+        making.note(path, record, content)
     for name in LOCKFILES:
-        parts += [name.encode(), _content(root / name, deadline, 0)]
+        parts += [name.encode(), content := _content(root / name, deadline, 0)]
+        making.note_lockfile(name.encode(), content)
     for part in parts:
         digest.update(b"%d:" % len(part))
         digest.update(part)
@@ -235,7 +222,7 @@ def _content(path: Path, deadline: float, nesting: int) -> bytes:
         if stat.S_ISDIR(status.st_mode) and nesting > 0 and (path / ".git").exists():
             return b"repository:" + _nested(path, deadline, nesting)
     except (FileNotFoundError, NotADirectoryError):
-        return b"missing"
+        return MISSING
     except OSError:
         return b"unreadable"
     return b"other"
@@ -245,7 +232,7 @@ def _nested(path: Path, deadline: float, nesting: int) -> bytes:
     """A submodule, or a repository inside that is not tracked: the outer record does not say which commit it is at."""
     try:
         state = _state(path, deadline)
-        return _digest(path, state, deadline, nesting - 1).encode()
+        return _digest(path, state, deadline, nesting - 1, Making()).encode()
     except _UnavailableError as error:
         if str(error) == TIMEOUT:
             raise

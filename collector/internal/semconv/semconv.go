@@ -113,6 +113,8 @@ const (
 	ContextLedgerPolicyCounts                   = "context_ledger.policy.counts"
 	ContextLedgerPolicyEvidence                 = "context_ledger.policy.evidence"
 	ContextLedgerRepoCheck                      = "context_ledger.repo_check"
+	ContextLedgerRepoChanges                    = "context_ledger.repo_changes"
+	ContextLedgerRepoPaths                      = "context_ledger.repo_paths"
 	ContextLedgerRepositoryDetail               = "context_ledger.repository.detail"
 	ContextLedgerRepositoryCounts               = "context_ledger.repository.counts"
 	ContextLedgerRepositoryEvidence             = "context_ledger.repository.evidence"
