@@ -530,7 +530,7 @@ def _flush_at_worker_end(waiting: Backlog | store.Store) -> None:
 def _watcher(settings: config.Config) -> repository.Watcher | None:
     if settings.repository == "off" or greenlets():
         return None
-    watcher = repository.Watcher(_directory(settings), time.time)
+    watcher = repository.Watcher(_directory(settings), time.time, ours=settings.file)
     watcher.start()
     return watcher
 

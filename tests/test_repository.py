@@ -599,6 +599,19 @@ class TestWatcher:
 
         assert seen(lambda: watcher.latest().head == git(repository, "rev-parse", "HEAD"))
 
+    def test_ledger_file(self, repository: Path):
+        """The ledger file in the work tree, its lock and what it was rotated to are not the code world: they grow with
+        each call. A file beside them that only begins alike is."""
+        before = identity(repository)
+        for name in ("ledger.jsonl", "ledger.jsonl.1", "ledger.jsonl.lock"):
+            (repository / name).write_text("{}\n")
+        spared = take(repository, PATIENCE, lambda: 7.0, repository / "ledger.jsonl")
+        (repository / "ledger.jsonl.py").write_text("x = 1\n")
+        other = take(repository, PATIENCE, lambda: 7.0, repository / "ledger.jsonl")
+
+        assert (spared.identity, spared.dirty, other.dirty) == (before, False, True)
+        assert before not in (other.identity, identity(repository))
+
     def test_repository_made_later(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         """A directory that becomes a repository is found after a poke."""
         monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))

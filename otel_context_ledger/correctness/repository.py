@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -77,9 +78,10 @@ class Snapshot:
     manifest: Manifest | None = field(default=None, compare=False, repr=False)
 
 
-def take(directory: Path, timeout: float, clock: Callable[[], float] = time.time) -> Snapshot:
-    """Look at the repository that `directory` is in, for at most about `timeout` seconds. Never raises."""
-    return _look(directory, timeout, clock)[0]
+def take(directory: Path, timeout: float, clock: Callable[[], float] = time.time, ours: Path | None = None) -> Snapshot:
+    """Look at the repository that `directory` is in, for at most about `timeout` seconds. Never raises. `ours` is the
+    ledger file: it grows with each call, and is no part of the code world, nor are those that it was rotated to."""
+    return _look(directory, timeout, clock, ours)[0]
 
 
 class Watcher(Looker):
@@ -94,9 +96,14 @@ class Watcher(Looker):
     name = "context-ledger-repository"
 
     def __init__(
-        self, directory: Path, clock: Callable[[], float], min_interval: float = 3.0, timeout: float = 10.0
+        self,
+        directory: Path,
+        clock: Callable[[], float],
+        min_interval: float = 3.0,
+        timeout: float = 10.0,
+        ours: Path | None = None,
     ) -> None:
-        self._directory = directory.absolute()
+        self._directory, self._ours = directory.absolute(), ours
         self._clock = clock
         self._min_interval = min_interval
         self._timeout = timeout
@@ -115,7 +122,7 @@ class Watcher(Looker):
         while self._goes_on():
             self._take_pokes()
             began = time.monotonic()
-            found, places, marks = _look(self._directory, self._timeout, self._clock)
+            found, places, marks = _look(self._directory, self._timeout, self._clock, self._ours)
             if found.manifest is not None:
                 self.manifests.keep(found.identity, found.manifest)
             self._latest = found
@@ -147,7 +154,7 @@ class _UnavailableError(Exception):
 
 
 def _look(
-    directory: Path, timeout: float, clock: Callable[[], float]
+    directory: Path, timeout: float, clock: Callable[[], float], ours: Path | None = None
 ) -> tuple[Snapshot, _Places | None, tuple[object, ...]]:
     """A snapshot, where it was taken, and the marks as they were before: a move during the look shows afterwards."""
     taken, deadline = clock(), time.monotonic() + timeout
@@ -156,7 +163,7 @@ def _look(
     try:
         places = _places(directory, deadline)
         marks = _marks(places)
-        state = _state(places.root, deadline)
+        state = _without(_state(places.root, deadline), places.root, ours)
         making = Making()
         identity = f"git:{_digest(places.root, state, deadline, _NESTING, making)}" if state.head else UNBORN
         manifest = making.made(state.head) if state.head else None
@@ -190,6 +197,16 @@ def _state(root: Path, deadline: float) -> _State:
     if head is None:
         raise _UnavailableError(GIT_ERROR)
     return _State(None if head == "(initial)" else head, tuple(sorted(records)))
+
+
+def _without(state: _State, root: Path, ours: Path | None) -> _State:
+    if ours is None:
+        return state
+    name = os.fsencode(os.path.relpath(os.path.realpath(ours), os.path.realpath(root))).replace(
+        os.fsencode(os.sep), b"/"
+    )
+    written = re.compile(re.escape(name) + rb"(\.\d+|\.lock)?")
+    return _State(state.head, tuple(record for record in state.records if not written.fullmatch(record[1])))
 
 
 def _digest(root: Path, state: _State, deadline: float, nesting: int, making: Making) -> str:
