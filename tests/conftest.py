@@ -54,16 +54,17 @@ class Signals:
         self.events.clear()
 
     def counted(self) -> dict[str, list[tuple[dict[str, Any], float]]]:
-        """Every metric's points as (attributes, value or count), since the process started."""
+        """Every metric's points as (attributes, value or count), since the process started. One that ledgers of several
+        versions counted has points of each."""
         data = self.reader.get_metrics_data()
         scopes = [s for r in data.resource_metrics for s in r.scope_metrics] if data else []
-        return {
-            metric.name: [
-                (dict(p.attributes), getattr(p, "value", getattr(p, "count", None))) for p in metric.data.data_points
+        found: dict[str, list[tuple[dict[str, Any], float]]] = {}
+        for metric in (metric for scope in scopes for metric in scope.metrics):
+            points = [
+                (dict(p.attributes), getattr(p, "value", getattr(p, "count", 0))) for p in metric.data.data_points
             ]
-            for scope in scopes
-            for metric in scope.metrics
-        }
+            found.setdefault(metric.name, []).extend(points)
+        return found
 
     def logged(self) -> list[Any]:
         return [item.log_record for item in self.events.get_finished_logs()]

@@ -250,8 +250,10 @@ class TestShelf:
         """The state that a process finds is there since the file was written, and not since somebody looked."""
         file = repository / "docs" / "rules.md"
         file.parent.mkdir()
-        file.write_text("Write tests first.\n")
-        os.utime(file, (1_000_000.0, 1_000_000.0))
+        written = repository / "draft.md"
+        written.write_text("Write tests first.\n")
+        os.utime(written, (1_000_000.0, 1_000_000.0))
+        written.rename(file)
         (rules,) = eventually(lambda: shelf.latest().rules)
         assert rules.current.since == 1_000_000.0
 

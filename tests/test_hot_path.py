@@ -52,7 +52,7 @@ for owner, names in ((os, ("stat", "lstat", "getcwd", "readlink", "fsync", "writ
         noted(owner, name)
 logging.getLogger().addHandler(Listening())
 sys.addaudithook(lambda event, _: None if event in PLAIN else note(event))
-PLAIN = {"object.__getattr__", "object.__setattr__", "sys._getframe"}
+PLAIN = {"object.__getattr__", "object.__setattr__", "sys._getframe", "builtins.id"}
 using = openai.OpenAI(api_key="none", base_url="https://api.moonshot.ai/v1")
 
 def call(messages):

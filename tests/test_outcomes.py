@@ -8,6 +8,7 @@ import logging
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -45,8 +46,10 @@ def told(ledger: Ledger) -> list[tuple[Any, ...]]:
 
 def counted(signals: Signals) -> dict[str, float]:
     """Tasks counted so far in this process, by outcome."""
-    points = signals.counted().get(s.METRIC_TASKS, [])
-    return {attributes[s.CONTEXT_LEDGER_TASK_OUTCOME]: value for attributes, value in points}
+    found: Counter[str] = Counter()
+    for attributes, value in signals.counted().get(s.METRIC_TASKS, []):
+        found[attributes[s.CONTEXT_LEDGER_TASK_OUTCOME]] += value
+    return dict(found)
 
 
 def test_an_outcome_is_a_line_an_event_and_a_measurement(ledger: Ledger, signals: Signals) -> None:
