@@ -173,6 +173,12 @@ CONTEXT_LEDGER_TRUNCATED = "context_ledger.truncated"
 CONTEXT_LEDGER_COUNTED_BY = "context_ledger.counted_by"
 CONTEXT_LEDGER_DIGEST_SCHEME = "context_ledger.digest_scheme"
 CONTEXT_LEDGER_STAGE = "context_ledger.stage"
+CONTEXT_LEDGER_DIALECT = "context_ledger.dialect"
+CONTEXT_LEDGER_DIALECT_RULE = "context_ledger.dialect_rule"
+CONTEXT_LEDGER_AGGREGATE = "context_ledger.aggregate"
+CONTEXT_LEDGER_JUDGED_BY = "context_ledger.judged_by"
+CONTEXT_LEDGER_PROCESS_OUTCOME = "context_ledger.process_outcome"
+CONTEXT_LEDGER_PROCESS_CAUSE = "context_ledger.process_cause"
 
 GEN_AI_OPERATION_NAME = "gen_ai.operation.name"
 GEN_AI_PROVIDER_NAME = "gen_ai.provider.name"
@@ -499,6 +505,7 @@ MEMBERS: dict[str, tuple[str, ...]] = {
         "repository",
         "exit",
     ),
+    CONTEXT_LEDGER_JUDGED_BY: ("process", "collector"),
 }
 
 TYPES: dict[str, str] = {
@@ -665,6 +672,12 @@ TYPES: dict[str, str] = {
     CONTEXT_LEDGER_COUNTED_BY: "string",
     CONTEXT_LEDGER_DIGEST_SCHEME: "string",
     CONTEXT_LEDGER_STAGE: "string",
+    CONTEXT_LEDGER_DIALECT: "string",
+    CONTEXT_LEDGER_DIALECT_RULE: "string",
+    CONTEXT_LEDGER_AGGREGATE: "boolean",
+    CONTEXT_LEDGER_JUDGED_BY: "string",
+    CONTEXT_LEDGER_PROCESS_OUTCOME: "string",
+    CONTEXT_LEDGER_PROCESS_CAUSE: "string",
     GEN_AI_OPERATION_NAME: "string",
     GEN_AI_PROVIDER_NAME: "string",
     GEN_AI_REQUEST_MODEL: "string",

@@ -394,10 +394,12 @@ def test_sdk_metrics_use_sdk_attributes() -> None:
 
 
 def test_entry_event_carries_the_whole_entry() -> None:
-    """The event is the record: every attribute that stands in an Entry, and the compaction that led to it."""
+    """The event is the record: every attribute that stands in an Entry, the compaction that led to it, and what a
+    collector adds on the way."""
     event = next(row for row in REGISTRY.events if row["name"] == semconv.EVENT_ENTRY)
     keys = {part["ref"] for part in event["attributes"] if "ref" in part}
-    assert keys == {key for key, _, _ in semconv.ENTRY_FIELDS} | {semconv.CONTEXT_LEDGER_COMPACTION_EVENT}
+    added = {key for key, row in OURS.items() if row["component"] == "collector"}
+    assert keys == {key for key, _, _ in semconv.ENTRY_FIELDS} | {semconv.CONTEXT_LEDGER_COMPACTION_EVENT} | added
 
 
 def test_every_attribute_is_used() -> None:

@@ -19,7 +19,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 UNITS = {"s": "_seconds", "By": "_bytes"}
-SPELLED = {"AI": "AI", "API": "API", "ID": "ID", "OPENAI": "OpenAI", "VCS": "VCS"}
+SPELLED = {"AI": "AI", "API": "API", "ID": "ID", "OPENAI": "OpenAI", "SDK": "SDK", "VCS": "VCS"}
 Row = Mapping[str, Any]
 Parts = Mapping[str, str]
 
@@ -130,7 +130,13 @@ def environment(registry: Registry) -> Parts:
 def go(registry: Registry) -> Parts:
     causes = next(row["members"] for row in registry.attributes if row["key"] == "context_ledger.miss_cause")
     listed = "\n".join(f'\t"{cause["value"]}",' for cause in causes)
-    return {"names": "\n\n".join(map(_aligned, names(registry))), "causes": listed}
+    values = (
+        {constant(f"{row['key'].split('.', 1)[1]}.{member['id']}"): member["value"] for member in row["members"]}
+        for row in registry.attributes
+        if row["members"]
+    )
+    blocks = ("\n\n".join(map(_aligned, part)) for part in (names(registry), values))
+    return dict(zip(("names", "values"), blocks, strict=True)) | {"causes": listed}
 
 
 def _aligned(block: Mapping[str, str]) -> str:

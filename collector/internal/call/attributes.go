@@ -1,0 +1,361 @@
+package call
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/semconv"
+)
+
+// maxCount is the largest whole number that every part of a pipeline can hold exactly: one in JSON may be a double.
+const maxCount = 1 << 53
+
+// place finds the field of a call that an attribute holds: a pointer to a string, a list or a nullable number.
+type place func(*Call) any
+
+// fields has the attributes of ours that a collector reads and writes.
+var fields = map[string]place{
+	semconv.ContextLedgerTaskID:                    func(c *Call) any { return &c.Task.ID },
+	semconv.ContextLedgerAttemptID:                 func(c *Call) any { return &c.Task.Attempt },
+	semconv.ContextLedgerSessionID:                 func(c *Call) any { return &c.Task.Session },
+	semconv.ContextLedgerSessionSource:             func(c *Call) any { return &c.Task.SessionSource },
+	semconv.ContextLedgerParentSessionID:           func(c *Call) any { return &c.Task.ParentSession },
+	semconv.ContextLedgerForkOf:                    func(c *Call) any { return &c.Task.ForkOf },
+	semconv.ContextLedgerRequestKind:               func(c *Call) any { return &c.Task.Kind },
+	semconv.ContextLedgerAgent:                     func(c *Call) any { return &c.Task.Agent },
+	semconv.ContextLedgerProviderSurface:           func(c *Call) any { return &c.Model.Surface },
+	semconv.ContextLedgerProvider:                  func(c *Call) any { return &c.Model.Provider },
+	semconv.ContextLedgerEndpoint:                  func(c *Call) any { return &c.Model.Endpoint },
+	semconv.ContextLedgerAPI:                       func(c *Call) any { return &c.Model.API },
+	semconv.ContextLedgerModelID:                   func(c *Call) any { return &c.Model.Requested },
+	semconv.ContextLedgerModelServed:               func(c *Call) any { return &c.Model.Served },
+	semconv.ContextLedgerModelVersion:              func(c *Call) any { return &c.Model.Version },
+	semconv.ContextLedgerReasoningEffort:           func(c *Call) any { return &c.Model.Effort },
+	semconv.ContextLedgerReasoningEffortRequested:  func(c *Call) any { return &c.Model.EffortRequested },
+	semconv.ContextLedgerClientVersion:             func(c *Call) any { return &c.Model.ClientVersion },
+	semconv.ContextLedgerContextWindow:             func(c *Call) any { return &c.Model.Window },
+	semconv.ContextLedgerRoute:                     func(c *Call) any { return &c.Model.Route },
+	semconv.ContextLedgerPolicyHash:                func(c *Call) any { return &c.Context.Policy },
+	semconv.ContextLedgerPolicyWireHash:            func(c *Call) any { return &c.Context.PolicyWire },
+	semconv.ContextLedgerToolSchemaHash:            func(c *Call) any { return &c.Context.ToolSchema },
+	semconv.ContextLedgerToolWireHash:              func(c *Call) any { return &c.Context.ToolWire },
+	semconv.ContextLedgerToolContractHash:          func(c *Call) any { return &c.Context.ToolContract },
+	semconv.ContextLedgerRepoSnapshot:              func(c *Call) any { return &c.Context.RepoSnapshot },
+	semconv.ContextLedgerSummaryHash:               func(c *Call) any { return &c.Context.Summary },
+	semconv.ContextLedgerSummaryTrusted:            func(c *Call) any { return &c.Context.SummaryTrusted },
+	semconv.ContextLedgerHistoryLength:             func(c *Call) any { return &c.Context.HistoryLength },
+	semconv.ContextLedgerContextIdentity:           func(c *Call) any { return &c.Context.Identity },
+	semconv.ContextLedgerCacheIdentity:             func(c *Call) any { return &c.Context.CacheIdentity },
+	semconv.ContextLedgerIdentityChanged:           func(c *Call) any { return &c.Context.IdentityChanged },
+	semconv.ContextLedgerComparableID:              func(c *Call) any { return &c.Context.Comparable },
+	semconv.ContextLedgerPrefixLocator:             func(c *Call) any { return &c.Context.Locator },
+	semconv.ContextLedgerCacheReport:               func(c *Call) any { return &c.Usage.Report },
+	semconv.ContextLedgerInputTokens:               func(c *Call) any { return &c.Usage.Input },
+	semconv.ContextLedgerCachedTokens:              func(c *Call) any { return &c.Usage.CacheRead },
+	semconv.ContextLedgerCacheWriteTokens:          func(c *Call) any { return &c.Usage.CacheWrite },
+	semconv.ContextLedgerCacheWrite5MTokens:        func(c *Call) any { return &c.Usage.Write5m },
+	semconv.ContextLedgerCacheWrite1HTokens:        func(c *Call) any { return &c.Usage.Write1h },
+	semconv.ContextLedgerCacheWrite30MTokens:       func(c *Call) any { return &c.Usage.Write30m },
+	semconv.ContextLedgerCacheWrite12HTokens:       func(c *Call) any { return &c.Usage.Write12h },
+	semconv.ContextLedgerOutputTokens:              func(c *Call) any { return &c.Usage.Output },
+	semconv.ContextLedgerReasoningTokens:           func(c *Call) any { return &c.Usage.Reasoning },
+	semconv.ContextLedgerUsageSource:               func(c *Call) any { return &c.Usage.Source },
+	semconv.ContextLedgerUsageFlags:                func(c *Call) any { return &c.Usage.Flags },
+	semconv.ContextLedgerJudgedBy:                  func(c *Call) any { return &c.Verdict.By },
+	semconv.ContextLedgerCacheOutcome:              func(c *Call) any { return &c.Verdict.Outcome },
+	semconv.ContextLedgerMissCause:                 func(c *Call) any { return &c.Verdict.Cause },
+	semconv.ContextLedgerMissDetail:                func(c *Call) any { return &c.Verdict.Detail },
+	semconv.ContextLedgerMissSecondary:             func(c *Call) any { return &c.Verdict.Secondary },
+	semconv.ContextLedgerMissEvidence:              func(c *Call) any { return &c.Verdict.Evidence },
+	semconv.ContextLedgerMissConfidence:            func(c *Call) any { return &c.Verdict.Confidence },
+	semconv.ContextLedgerMissSignificant:           func(c *Call) any { return &c.Verdict.Significant },
+	semconv.ContextLedgerReusableTokens:            func(c *Call) any { return &c.Verdict.Reusable },
+	semconv.ContextLedgerAvoidableTokens:           func(c *Call) any { return &c.Verdict.Avoidable },
+	semconv.ContextLedgerIdleSeconds:               func(c *Call) any { return &c.Verdict.Idle },
+	semconv.ContextLedgerRetentionSeconds:          func(c *Call) any { return &c.Verdict.Retention },
+	semconv.ContextLedgerProviderVerdict:           func(c *Call) any { return &c.Verdict.Provider },
+	semconv.ContextLedgerVerdictConflict:           func(c *Call) any { return &c.Verdict.Conflict },
+	semconv.ContextLedgerProcessOutcome:            func(c *Call) any { return &c.Process.Outcome },
+	semconv.ContextLedgerProcessCause:              func(c *Call) any { return &c.Process.Cause },
+	semconv.ContextLedgerResponseID:                func(c *Call) any { return &c.Request.ResponseID },
+	semconv.ContextLedgerFinishReasons:             func(c *Call) any { return &c.Request.FinishReasons },
+	semconv.ContextLedgerErrorType:                 func(c *Call) any { return &c.Request.ErrorType },
+	semconv.ContextLedgerCallEnd:                   func(c *Call) any { return &c.Request.End },
+	semconv.ContextLedgerStream:                    func(c *Call) any { return &c.Request.Stream },
+	semconv.ContextLedgerToolCalls:                 func(c *Call) any { return &c.Request.ToolCalls },
+	semconv.ContextLedgerRepeatedReadBytes:         func(c *Call) any { return &c.Request.RepeatedReadBytes },
+	semconv.ContextLedgerTimeToFirstToken:          func(c *Call) any { return &c.Request.TimeToFirstToken },
+	semconv.ContextLedgerTimeToFirstContent:        func(c *Call) any { return &c.Request.TimeToFirstContent },
+	semconv.ContextLedgerDuration:                  func(c *Call) any { return &c.Request.Duration },
+	semconv.ContextLedgerCostAmount:                func(c *Call) any { return &c.Cost.Amount },
+	semconv.ContextLedgerCostCurrency:              func(c *Call) any { return &c.Cost.Currency },
+	semconv.ContextLedgerCostSource:                func(c *Call) any { return &c.Cost.Source },
+	semconv.ContextLedgerCostUnit:                  func(c *Call) any { return &c.Cost.Unit },
+	semconv.ContextLedgerCostWithoutCache:          func(c *Call) any { return &c.Cost.WithoutCache },
+	semconv.ContextLedgerCostMissing:               func(c *Call) any { return &c.Cost.Missing },
+	semconv.ContextLedgerPolicyCheck:               func(c *Call) any { return &c.Checks.Policy },
+	semconv.ContextLedgerRepoCheck:                 func(c *Call) any { return &c.Checks.Repository },
+	semconv.ContextLedgerToolsCheck:                func(c *Call) any { return &c.Checks.Tools },
+	semconv.ContextLedgerConstraintsCheck:          func(c *Call) any { return &c.Checks.Constraints },
+	semconv.ContextLedgerStateCheck:                func(c *Call) any { return &c.Checks.State },
+	semconv.ContextLedgerCompactionEvent:           func(c *Call) any { return &c.Compaction.Event },
+	semconv.ContextLedgerCompactionKind:            func(c *Call) any { return &c.Compaction.Kind },
+	semconv.ContextLedgerCompactionTrigger:         func(c *Call) any { return &c.Compaction.Trigger },
+	semconv.ContextLedgerCompactionOutcome:         func(c *Call) any { return &c.Compaction.Outcome },
+	semconv.ContextLedgerCompactionTokensBefore:    func(c *Call) any { return &c.Compaction.TokensBefore },
+	semconv.ContextLedgerCompactionTokensAfter:     func(c *Call) any { return &c.Compaction.TokensAfter },
+	semconv.ContextLedgerCompactionSummaryHash:     func(c *Call) any { return &c.Compaction.SummaryHash },
+	semconv.ContextLedgerCompactionValidator:       func(c *Call) any { return &c.Compaction.Validator },
+	semconv.ContextLedgerCompactionValidatorResult: func(c *Call) any { return &c.Compaction.ValidatorResult },
+	semconv.ContextLedgerCompactionReason:          func(c *Call) any { return &c.Compaction.Reason },
+	semconv.ContextLedgerEntryID:                   func(c *Call) any { return &c.Origin.EntryID },
+	semconv.ContextLedgerDialect:                   func(c *Call) any { return &c.Origin.Dialect },
+	semconv.ContextLedgerDialectRule:               func(c *Call) any { return &c.Origin.Rule },
+	semconv.ContextLedgerAggregate:                 func(c *Call) any { return &c.Origin.Aggregate },
+	semconv.ContextLedgerCountedBy:                 func(c *Call) any { return &c.Origin.CountedBy },
+	semconv.ContextLedgerDigestScheme:              func(c *Call) any { return &c.Origin.DigestScheme },
+	semconv.ContextLedgerLedgerVersion:             func(c *Call) any { return &c.Origin.LedgerVersion },
+	semconv.ContextLedgerLedgerError:               func(c *Call) any { return &c.Origin.LedgerError },
+	semconv.ContextLedgerTruncated:                 func(c *Call) any { return &c.Origin.Truncated },
+	semconv.ContextLedgerStartedAt:                 func(c *Call) any { return &c.Place.Start },
+}
+
+// twins has the standard names under which a field of ours may stand alone: a process with too many attributes leaves
+// out its own name for what a standard one says.
+var twins = map[string]place{
+	semconv.GenAIProviderName:               fields[semconv.ContextLedgerProvider],
+	semconv.GenAIRequestModel:               fields[semconv.ContextLedgerModelID],
+	semconv.GenAIResponseModel:              fields[semconv.ContextLedgerModelServed],
+	semconv.GenAIResponseID:                 fields[semconv.ContextLedgerResponseID],
+	semconv.GenAIResponseFinishReasons:      fields[semconv.ContextLedgerFinishReasons],
+	semconv.GenAIUsageInputTokens:           fields[semconv.ContextLedgerInputTokens],
+	semconv.GenAIUsageOutputTokens:          fields[semconv.ContextLedgerOutputTokens],
+	semconv.GenAIUsageCacheReadInputTokens:  fields[semconv.ContextLedgerCachedTokens],
+	semconv.GenAIUsageCacheWriteInputTokens: fields[semconv.ContextLedgerCacheWriteTokens],
+	semconv.GenAIUsageReasoningOutputTokens: fields[semconv.ContextLedgerReasoningTokens],
+	semconv.GenAIResponseTimeToFirstChunk:   fields[semconv.ContextLedgerTimeToFirstToken],
+	semconv.ErrorType:                       fields[semconv.ContextLedgerErrorType],
+	semconv.OpenAIResponseServiceTier:       func(c *Call) any { return &c.Model.ServiceTier },
+	semconv.GenAIConversationCompacted:      func(c *Call) any { return &c.Compaction.Seen },
+}
+
+// Read gives the call that attributes of ours tell, whether a process or a collector wrote them. A value that has not
+// the type of the registry, a negative count, a number that is none is unknown.
+func Read(attrs pcommon.Map) Call {
+	var found Call
+	for key, value := range attrs.All() {
+		if at, ok := fields[key]; ok {
+			take(at(&found), value)
+		}
+	}
+	for key, value := range attrs.All() {
+		if at, ok := twins[key]; ok && unknown(at(&found)) {
+			take(at(&found), value)
+		}
+	}
+	return found
+}
+
+// Write puts what is known of the call into the attributes. Those of ours that are there already get its value, but for
+// the start; no other attribute is touched, and none is taken away.
+func (c *Call) Write(attrs pcommon.Map) {
+	for _, key := range written {
+		put(attrs, key, fields[key](c))
+	}
+}
+
+// written has the attributes in one order for every call, so that the same call makes the same bytes.
+var written = sortedKeys()
+
+func sortedKeys() []string {
+	keys := make([]string, 0, len(fields))
+	for key := range fields {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func take(at any, value pcommon.Value) {
+	switch field := at.(type) {
+	case *string:
+		*field = text(value)
+	case **int64:
+		*field = Count(value)
+	case **float64:
+		*field = Number(value)
+	case **bool:
+		*field = flag(value)
+	case *bool:
+		*field = value.Type() == pcommon.ValueTypeBool && value.Bool()
+	case *[]string:
+		*field = texts(value)
+	case *[]Boundary:
+		*field = boundaries(value)
+	case *time.Time:
+		*field = seconds(value)
+	}
+}
+
+func unknown(at any) bool {
+	switch field := at.(type) {
+	case *string:
+		return *field == ""
+	case **int64:
+		return *field == nil
+	case **float64:
+		return *field == nil
+	case **bool:
+		return *field == nil
+	case *bool:
+		return !*field
+	case *[]string:
+		return len(*field) == 0
+	case *[]Boundary:
+		return len(*field) == 0
+	case *time.Time:
+		return field.IsZero()
+	}
+	return true
+}
+
+func put(attrs pcommon.Map, key string, at any) {
+	if unknown(at) {
+		return
+	}
+	switch field := at.(type) {
+	case *string:
+		attrs.PutStr(key, *field)
+	case **int64:
+		attrs.PutInt(key, **field)
+	case **float64:
+		attrs.PutDouble(key, **field)
+	case **bool:
+		attrs.PutBool(key, **field)
+	case *bool:
+		attrs.PutBool(key, *field)
+	case *[]string:
+		putTexts(attrs, key, *field)
+	case *[]Boundary:
+		putTexts(attrs, key, spelled(*field))
+	case *time.Time:
+		putTime(attrs, key, *field)
+	}
+}
+
+// putTime leaves a time that is told as it is: a double has too few digits for nanoseconds, and would be another one.
+func putTime(attrs pcommon.Map, key string, at time.Time) {
+	if _, told := attrs.Get(key); !told {
+		attrs.PutDouble(key, float64(at.Unix())+float64(at.Nanosecond())/float64(time.Second))
+	}
+}
+
+func putTexts(attrs pcommon.Map, key string, values []string) {
+	list := attrs.PutEmptySlice(key)
+	list.EnsureCapacity(len(values))
+	for _, value := range values {
+		list.AppendEmpty().SetStr(value)
+	}
+}
+
+func spelled(boundaries []Boundary) []string {
+	found := make([]string, len(boundaries))
+	for i, boundary := range boundaries {
+		found[i] = boundary.String()
+	}
+	return found
+}
+
+func text(value pcommon.Value) string {
+	if value.Type() != pcommon.ValueTypeStr {
+		return ""
+	}
+	return value.Str()
+}
+
+func flag(value pcommon.Value) *bool {
+	if value.Type() != pcommon.ValueTypeBool {
+		return nil
+	}
+	found := value.Bool()
+	return &found
+}
+
+// texts gives the texts of a list, nil where it is none or empty.
+func texts(value pcommon.Value) []string {
+	if value.Type() != pcommon.ValueTypeSlice {
+		return nil
+	}
+	var found []string
+	for _, item := range value.Slice().All() {
+		if item.Type() == pcommon.ValueTypeStr {
+			found = append(found, item.Str())
+		}
+	}
+	return found
+}
+
+// boundaries gives the entries of a locator that tell one, no more than a locator can have.
+func boundaries(value pcommon.Value) []Boundary {
+	var found []Boundary
+	for _, text := range texts(value) {
+		if boundary, ok := ReadBoundary(text); ok && len(found) < maxBoundaries {
+			found = append(found, boundary)
+		}
+	}
+	return found
+}
+
+// Count gives a whole number from 0 to 2^53, of an integer, a double that is whole, or a text of digits; nil of
+// everything else.
+func Count(value pcommon.Value) *int64 {
+	found, whole := int64(-1), false
+	switch value.Type() {
+	case pcommon.ValueTypeInt:
+		found, whole = value.Int(), true
+	case pcommon.ValueTypeDouble:
+		// NaN and infinities are no whole numbers; what is beyond an int64 is beyond maxCount.
+		double := value.Double()
+		whole = double == math.Trunc(double) && math.Abs(double) <= maxCount
+		if whole {
+			found = int64(double)
+		}
+	case pcommon.ValueTypeStr:
+		found, whole = number(value.Str())
+	}
+	if !whole || found < 0 || found > maxCount {
+		return nil
+	}
+	return &found
+}
+
+// Number gives a finite number that is not negative, of an integer, a double or a text of one; nil of everything else.
+func Number(value pcommon.Value) *float64 {
+	found := math.NaN()
+	switch value.Type() {
+	case pcommon.ValueTypeInt:
+		found = float64(value.Int())
+	case pcommon.ValueTypeDouble:
+		found = value.Double()
+	case pcommon.ValueTypeStr:
+		found = decimal(value.Str())
+	}
+	if !(found >= 0) || math.IsInf(found, 0) {
+		return nil
+	}
+	return &found
+}
+
+// seconds gives the time that is so many seconds after the epoch; zero where it is none within a thousand years.
+func seconds(value pcommon.Value) time.Time {
+	const thousandYears = 1000 * 365 * 24 * 3600
+	found := Number(value)
+	if found == nil || *found > thousandYears {
+		return time.Time{}
+	}
+	whole, part := math.Modf(*found)
+	return time.Unix(int64(whole), int64(part*float64(time.Second))).UTC()
+}

@@ -1,0 +1,169 @@
+package call_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/call"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/semconv"
+)
+
+func ptr[T any](value T) *T { return &value }
+
+func attributes(t *testing.T, raw map[string]any) pcommon.Map {
+	t.Helper()
+	attrs := pcommon.NewMap()
+	assert.NoError(t, attrs.FromRaw(raw))
+	return attrs
+}
+
+// What a process wrote is read as it wrote it, and written again it is the same.
+func TestReadGivesWhatAProcessWrote(t *testing.T) {
+	raw := map[string]any{
+		semconv.ContextLedgerEntryID:         "e-1",
+		semconv.ContextLedgerStartedAt:       1793344495.25,
+		semconv.ContextLedgerSessionID:       "s-1",
+		semconv.ContextLedgerModelID:         "kimi-k3",
+		semconv.ContextLedgerInputTokens:     int64(55000),
+		semconv.ContextLedgerCachedTokens:    int64(0),
+		semconv.ContextLedgerCacheOutcome:    "miss",
+		semconv.ContextLedgerMissDetail:      []any{"clock"},
+		semconv.ContextLedgerMissSignificant: true,
+		semconv.ContextLedgerPrefixLocator:   []any{"8:40960:4f0c9d21aa73be65", "0:18432:b81d27e05c4936fa"},
+		semconv.ContextLedgerCountedBy:       "sdk",
+		semconv.ContextLedgerIdleSeconds:     12.5,
+	}
+	attrs := attributes(t, raw)
+
+	found := call.Read(attrs)
+
+	assert.Equal(t, call.Call{
+		Place: call.Place{Start: time.Unix(1793344495, 250_000_000).UTC()},
+		Task:  call.Task{Session: "s-1"},
+		Model: call.Model{Requested: "kimi-k3"},
+		Context: call.Context{Locator: []call.Boundary{
+			{Messages: 8, Bytes: 40960, Digest: "4f0c9d21aa73be65"},
+			{Messages: 0, Bytes: 18432, Digest: "b81d27e05c4936fa"},
+		}},
+		Usage: call.Usage{Input: ptr(int64(55000)), CacheRead: ptr(int64(0))},
+		Verdict: call.Verdict{
+			Outcome: "miss", Detail: []string{"clock"}, Significant: ptr(true), Idle: ptr(12.5),
+		},
+		Origin: call.Origin{EntryID: "e-1", CountedBy: "sdk"},
+	}, found)
+	found.Write(attrs)
+	assert.Equal(t, raw, attrs.AsRaw())
+}
+
+// A process that runs out of room leaves out its own name for what a standard one says; ours goes before it if both
+// are there.
+func TestReadTakesAStandardNameWhereOursIsLeftOut(t *testing.T) {
+	found := call.Read(attributes(t, map[string]any{
+		semconv.ContextLedgerEntryID:           "e-1",
+		semconv.GenAIRequestModel:              "kimi-k3",
+		semconv.GenAIUsageInputTokens:          int64(7),
+		semconv.ContextLedgerInputTokens:       int64(107),
+		semconv.GenAIUsageCacheReadInputTokens: int64(0),
+		semconv.GenAIConversationCompacted:     true,
+	}))
+
+	assert.Equal(t, call.Call{
+		Model:      call.Model{Requested: "kimi-k3"},
+		Usage:      call.Usage{Input: ptr(int64(107)), CacheRead: ptr(int64(0))},
+		Compaction: call.Compaction{Seen: true},
+		Origin:     call.Origin{EntryID: "e-1"},
+	}, found)
+}
+
+// A value that is not what the registry says is unknown, never zero and never a failure.
+func TestReadKnowsNothingOfValuesOfAnotherType(t *testing.T) {
+	found := call.Read(attributes(t, map[string]any{
+		semconv.ContextLedgerSessionID:          int64(4),
+		semconv.ContextLedgerInputTokens:        "many",
+		semconv.ContextLedgerCachedTokens:       int64(-1),
+		semconv.ContextLedgerCacheWriteTokens:   math.NaN(),
+		semconv.ContextLedgerOutputTokens:       math.Inf(1),
+		semconv.ContextLedgerReasoningTokens:    1.5,
+		semconv.ContextLedgerCacheWrite5MTokens: int64(math.MaxInt64),
+		semconv.ContextLedgerIdleSeconds:        -0.5,
+		semconv.ContextLedgerMissDetail:         "clock",
+		semconv.ContextLedgerMissSignificant:    "true",
+		semconv.ContextLedgerTruncated:          int64(1),
+		semconv.ContextLedgerStartedAt:          1e300,
+		semconv.ContextLedgerPrefixLocator:      []any{int64(1), "1:2", "-1:2:aa", "1:2:", "99999999999999999999:2:aa"},
+	}))
+
+	assert.Equal(t, call.Call{}, found)
+}
+
+// A number is one in whichever form a pipeline brought it.
+func TestCountReadsEveryFormOfAWholeNumber(t *testing.T) {
+	for _, value := range []any{int64(12), 12.0, "12"} {
+		attrs := attributes(t, map[string]any{semconv.ContextLedgerInputTokens: value})
+		assert.Equal(t, ptr(int64(12)), call.Read(attrs).Usage.Input, "%T", value)
+	}
+}
+
+// Exactly one of uncached and unreported is known where the input is: a silence about the cache is no zero.
+func TestUsageTellsUncachedFromUnreported(t *testing.T) {
+	reported := call.Usage{Input: ptr(int64(100)), CacheRead: ptr(int64(60)), CacheWrite: ptr(int64(30))}
+	silent := call.Usage{Input: ptr(int64(100))}
+
+	assert.Equal(t, []*int64{ptr(int64(10)), nil, ptr(int64(40))},
+		[]*int64{reported.Uncached(), reported.Unreported(), reported.Missed()})
+	assert.Equal(t, []*int64{nil, ptr(int64(100)), nil},
+		[]*int64{silent.Uncached(), silent.Unreported(), silent.Missed()})
+	assert.Equal(t, []*int64{nil, nil}, []*int64{call.Usage{}.Uncached(), call.Usage{}.Unreported()})
+}
+
+// A collector's verdict takes the place of the process's, whose word is kept once, however often it is judged.
+func TestJudgeKeepsTheWordOfTheProcess(t *testing.T) {
+	found := call.Call{Verdict: call.Verdict{Outcome: "cold", Cause: "cold_start", Confidence: "observed"}}
+
+	found.Judge(call.Verdict{Outcome: "partial", Cause: "retention_expired"})
+	found.Judge(call.Verdict{Outcome: "partial", Cause: "model_changed"})
+
+	assert.Equal(t, call.Call{
+		Verdict: call.Verdict{By: "collector", Outcome: "partial", Cause: "model_changed"},
+		Process: call.Said{Outcome: "cold", Cause: "cold_start"},
+	}, found)
+}
+
+// The identity is first without a comparable call, and changed only where a part of the cache identity is.
+func TestIdentityWordIsThatOfTheCacheIdentity(t *testing.T) {
+	words := map[string]call.Context{
+		"first":   {},
+		"same":    {Comparable: "e-0"},
+		"changed": {Comparable: "e-0", IdentityChanged: []string{"repository", "tools_wire"}},
+	}
+	for want, context := range words {
+		assert.Equal(t, want, (&call.Call{Context: context}).IdentityWord())
+	}
+	repository := call.Context{Comparable: "e-0", IdentityChanged: []string{"repository"}}
+	assert.Equal(t, "same", (&call.Call{Context: repository}).IdentityWord())
+}
+
+// A collector counts what nobody counts, and no usage twice.
+func TestCountableIsWhatNobodyCounts(t *testing.T) {
+	for by, want := range map[string]bool{"": true, "none": true, "sdk": false, "off": false, "collector": false} {
+		assert.Equal(t, want, (&call.Call{Origin: call.Origin{CountedBy: by}}).Countable(), by)
+	}
+	assert.False(t, (&call.Call{Origin: call.Origin{Aggregate: true}}).Countable())
+}
+
+// A field whose value is not known leaves what stands in the attributes alone.
+func TestWriteTouchesNothingElse(t *testing.T) {
+	attrs := attributes(t, map[string]any{"gen_ai.usage.input_tokens": int64(5), semconv.ContextLedgerAgent: "coder"})
+
+	(&call.Call{Usage: call.Usage{Input: ptr(int64(105))}}).Write(attrs)
+
+	assert.Equal(t, map[string]any{
+		"gen_ai.usage.input_tokens":      int64(5),
+		semconv.ContextLedgerAgent:       "coder",
+		semconv.ContextLedgerInputTokens: int64(105),
+	}, attrs.AsRaw())
+}
