@@ -1,4 +1,5 @@
 """Owns the step from spec/registry to what is written from it, with tools/templates: Python, Go, the reference page.
+The collector's copy of the provider lore is written from facts.toml beside it.
 
 `python tools/generate.py` writes; `--check` names the stale files and exits 1. tests/test_registry.py judges the names.
 """
@@ -16,6 +17,11 @@ from string import Template
 from typing import Any
 
 import yaml
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
 UNITS = {"s": "_seconds", "By": "_bytes"}
@@ -205,10 +211,17 @@ def docs(registry: Registry) -> Parts:
     }
 
 
+def lore(registry: Registry) -> Parts:
+    """The shipped facts as JSON, which Go reads without a library; the order of tables and entries is kept."""
+    shipped = tomllib.loads((ROOT / "otel_context_ledger" / "surfaces" / "facts.toml").read_text("utf-8"))
+    return {"facts": json.dumps(shipped, indent=1, ensure_ascii=False)}
+
+
 TARGETS: Mapping[str, Callable[[Registry], Parts]] = {
     "otel_context_ledger/semconv.py": python,
     "otel_context_ledger/environment_variables.py": environment,
     "collector/internal/semconv/semconv.go": go,
+    "collector/internal/facts/facts.json": lore,
     "docs/attributes.md": docs,
     "docs/privacy.md": privacy,
 }
