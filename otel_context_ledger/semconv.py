@@ -447,7 +447,7 @@ MEMBERS: dict[str, tuple[str, ...]] = {
     CONTEXT_LEDGER_VERDICT_REQUESTED_BY: ("program", "ledger"),
     CONTEXT_LEDGER_TOKEN_SOURCE: ("cache_read", "cache_write", "uncached", "unreported"),
     CONTEXT_LEDGER_CALL_END: ("complete", "failed", "cancelled", "closed", "abandoned", "unread"),
-    CONTEXT_LEDGER_USAGE_SOURCE: ("response", "choice", "event", "timings", "missing"),
+    CONTEXT_LEDGER_USAGE_SOURCE: ("response", "choice", "event", "timings", "telemetry", "missing"),
     CONTEXT_LEDGER_COST_SOURCE: ("provider", "computed"),
     CONTEXT_LEDGER_COST_UNIT: ("usd", "quota"),
     CONTEXT_LEDGER_COST_COMPONENT: (

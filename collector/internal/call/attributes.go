@@ -1,6 +1,7 @@
 package call
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -14,7 +15,7 @@ import (
 const maxCount = 1 << 53
 
 // place finds the field of a call that an attribute holds: a pointer to a string, a list or a nullable number.
-type place func(*Call) any
+type place = func(*Call) any
 
 // fields has the attributes of ours that a collector reads and writes.
 var fields = map[string]place{
@@ -25,6 +26,7 @@ var fields = map[string]place{
 	semconv.ContextLedgerParentSessionID:           func(c *Call) any { return &c.Task.ParentSession },
 	semconv.ContextLedgerForkOf:                    func(c *Call) any { return &c.Task.ForkOf },
 	semconv.ContextLedgerRequestKind:               func(c *Call) any { return &c.Task.Kind },
+	semconv.ContextLedgerTaskOutcome:               func(c *Call) any { return &c.Task.Outcome },
 	semconv.ContextLedgerAgent:                     func(c *Call) any { return &c.Task.Agent },
 	semconv.ContextLedgerProviderSurface:           func(c *Call) any { return &c.Model.Surface },
 	semconv.ContextLedgerProvider:                  func(c *Call) any { return &c.Model.Provider },
@@ -111,6 +113,7 @@ var fields = map[string]place{
 	semconv.ContextLedgerCompactionValidator:       func(c *Call) any { return &c.Compaction.Validator },
 	semconv.ContextLedgerCompactionValidatorResult: func(c *Call) any { return &c.Compaction.ValidatorResult },
 	semconv.ContextLedgerCompactionReason:          func(c *Call) any { return &c.Compaction.Reason },
+	semconv.ContextLedgerCompactionEstimated:       func(c *Call) any { return &c.Compaction.Estimated },
 	semconv.ContextLedgerEntryID:                   func(c *Call) any { return &c.Origin.EntryID },
 	semconv.ContextLedgerDialect:                   func(c *Call) any { return &c.Origin.Dialect },
 	semconv.ContextLedgerDialectRule:               func(c *Call) any { return &c.Origin.Rule },
@@ -138,9 +141,17 @@ var twins = map[string]place{
 	semconv.GenAIUsageReasoningOutputTokens: fields[semconv.ContextLedgerReasoningTokens],
 	semconv.GenAIResponseTimeToFirstChunk:   fields[semconv.ContextLedgerTimeToFirstToken],
 	semconv.ErrorType:                       fields[semconv.ContextLedgerErrorType],
-	semconv.OpenAIResponseServiceTier:       func(c *Call) any { return &c.Model.ServiceTier },
-	semconv.GenAIConversationCompacted:      func(c *Call) any { return &c.Compaction.Seen },
 }
+
+// alone has what is told under a standard name only.
+var alone = map[string]place{
+	semconv.OpenAIResponseServiceTier:  func(c *Call) any { return &c.Model.ServiceTier },
+	semconv.GenAIConversationCompacted: func(c *Call) any { return &c.Compaction.Seen },
+}
+
+// crowded is how many attributes a span has at least on which a process had no room for all of its own: it stops at the
+// SDK's limit of 128, and something on the way may have taken a few.
+const crowded = 120
 
 // Read gives the call that attributes of ours tell, whether a process or a collector wrote them. A value that has not
 // the type of the registry, a negative count, a number that is none is unknown.
@@ -148,15 +159,56 @@ func Read(attrs pcommon.Map) Call {
 	var found Call
 	for key, value := range attrs.All() {
 		if at, ok := fields[key]; ok {
-			take(at(&found), value)
+			Take(at(&found), value)
 		}
 	}
 	for key, value := range attrs.All() {
-		if at, ok := twins[key]; ok && unknown(at(&found)) {
-			take(at(&found), value)
+		if at, ok := found.elsewhere(key, attrs.Len()); ok && !Known(at(&found)) {
+			Take(at(&found), value)
 		}
 	}
 	return found
+}
+
+// Fill takes what is known of another call wherever it is not known of this one.
+func (c *Call) Fill(from *Call) {
+	for _, key := range written {
+		if at := fields[key]; !Known(at(c)) {
+			copyField(at(c), at(from))
+		}
+	}
+}
+
+func copyField(into, from any) {
+	switch field := into.(type) {
+	case *string:
+		*field = *from.(*string)
+	case **int64:
+		*field = *from.(**int64)
+	case **float64:
+		*field = *from.(**float64)
+	case **bool:
+		*field = *from.(**bool)
+	case *bool:
+		*field = *from.(*bool)
+	case *[]string:
+		*field = *from.(*[]string)
+	case *[]Boundary:
+		*field = *from.(*[]Boundary)
+	case *time.Time:
+		*field = *from.(*time.Time)
+	}
+}
+
+// elsewhere finds the field that a standard name holds. Where a process had room for its own name and did not write it,
+// it did not know: what another instrumentation wrote there, perhaps a zero, is none of its words.
+func (c *Call) elsewhere(key string, attributes int) (place, bool) {
+	if at, ok := alone[key]; ok {
+		return at, true
+	}
+	at, ok := twins[key]
+	silent := key == semconv.GenAIUsageCacheReadInputTokens && c.Usage.Report != semconv.CacheReportReported
+	return at, ok && !silent && c.Origin.Dialect == "" && attributes >= crowded
 }
 
 // Write puts what is known of the call into the attributes. Those of ours that are there already get its value, but for
@@ -167,19 +219,35 @@ func (c *Call) Write(attrs pcommon.Map) {
 	}
 }
 
-// written has the attributes in one order for every call, so that the same call makes the same bytes.
-var written = sortedKeys()
-
-func sortedKeys() []string {
-	keys := make([]string, 0, len(fields))
-	for key := range fields {
-		keys = append(keys, key)
+// WriteStandard puts what is known of the call under its standard names too, where nothing stands there yet: what an
+// instrumentation wrote under them is the original, whether or not it means the same.
+func (c *Call) WriteStandard(attrs pcommon.Map) {
+	for _, key := range standard {
+		if _, told := attrs.Get(key); !told {
+			put(attrs, key, twins[key](c))
+		}
 	}
-	slices.Sort(keys)
-	return keys
+	if _, told := attrs.Get(semconv.GenAIConversationCompacted); !told && c.Compaction.Seen {
+		attrs.PutBool(semconv.GenAIConversationCompacted, true)
+	}
 }
 
-func take(at any, value pcommon.Value) {
+// What is written, in one order for every call, so that the same call makes the same bytes.
+var (
+	written  = slices.Sorted(maps.Keys(fields))
+	standard = slices.Sorted(maps.Keys(twins))
+)
+
+// Field gives what finds the field of a call that an attribute of ours holds, by its name in the registry; false where
+// there is none.
+func Field(key string) (func(*Call) any, bool) {
+	at, ok := fields[key]
+	return at, ok
+}
+
+// Take puts a value into the field at a pointer that Field's function gave, and says whether it is one: what is not of
+// the field's type, a negative count, a number that is none leave it unknown.
+func Take(at any, value pcommon.Value) bool {
 	switch field := at.(type) {
 	case *string:
 		*field = text(value)
@@ -198,32 +266,34 @@ func take(at any, value pcommon.Value) {
 	case *time.Time:
 		*field = seconds(value)
 	}
+	return Known(at)
 }
 
-func unknown(at any) bool {
+// Known says whether the field at such a pointer has a value.
+func Known(at any) bool {
 	switch field := at.(type) {
 	case *string:
-		return *field == ""
+		return *field != ""
 	case **int64:
-		return *field == nil
+		return *field != nil
 	case **float64:
-		return *field == nil
+		return *field != nil
 	case **bool:
-		return *field == nil
+		return *field != nil
 	case *bool:
-		return !*field
+		return *field
 	case *[]string:
-		return len(*field) == 0
+		return len(*field) > 0
 	case *[]Boundary:
-		return len(*field) == 0
+		return len(*field) > 0
 	case *time.Time:
-		return field.IsZero()
+		return !field.IsZero()
 	}
-	return true
+	return false
 }
 
 func put(attrs pcommon.Map, key string, at any) {
-	if unknown(at) {
+	if !Known(at) {
 		return
 	}
 	switch field := at.(type) {

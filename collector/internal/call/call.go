@@ -42,7 +42,8 @@ type Place struct {
 	End    time.Time
 }
 
-// Task says for whom the call was made. SessionSource is explicit, conversation_id, cache_key or lineage.
+// Task says for whom the call was made. SessionSource is explicit, conversation_id, cache_key or lineage. Outcome is
+// how the task ended, of a record that tells an outcome.
 type Task struct {
 	ID            string
 	Attempt       string
@@ -52,6 +53,7 @@ type Task struct {
 	ForkOf        string
 	Kind          string
 	Agent         string
+	Outcome       string
 }
 
 // Model says what was called. Provider is in the words of gen_ai.provider.name; Endpoint is a host, and a port where it
@@ -119,12 +121,11 @@ func (u Usage) Missed() *int64 {
 	if u.Input == nil || u.CacheRead == nil {
 		return nil
 	}
-	missed := *u.Input - *u.CacheRead
-	return &missed
+	return positive(*u.Input - *u.CacheRead)
 }
 
 // Uncached gives the prompt tokens that were neither read nor written, and Unreported those of which nobody said
-// whether they were: of a call with a known input exactly one of the two is not nil.
+// whether they were: of a call whose parts fit into its input exactly one of the two is not nil.
 func (u Usage) Uncached() *int64 { return u.rest(u.CacheRead != nil) }
 
 // Unreported is told at Uncached.
@@ -134,8 +135,15 @@ func (u Usage) rest(asked bool) *int64 {
 	if u.Input == nil || !asked {
 		return nil
 	}
-	rest := *u.Input - or0(u.CacheRead) - or0(u.CacheWrite)
-	return &rest
+	return positive(*u.Input - or0(u.CacheRead) - or0(u.CacheWrite))
+}
+
+// positive keeps what does not add up from being counted: parts above their whole leave no rest that is known.
+func positive(count int64) *int64 {
+	if count < 0 {
+		return nil
+	}
+	return &count
 }
 
 func or0(count *int64) int64 {
@@ -204,7 +212,8 @@ type Checks struct {
 }
 
 // Compaction is what is known of a compaction: beside a call, only its Event, the id of the one that led to the
-// summary in force. Seen says that the history was told or seen to be compacted before this call.
+// summary in force. Seen says that the history was told or seen to be compacted before this call, Estimated
+// which of the sides before and after are estimates of the client.
 type Compaction struct {
 	Event           string
 	Seen            bool
@@ -217,6 +226,7 @@ type Compaction struct {
 	Validator       string
 	ValidatorResult string
 	Reason          string
+	Estimated       []string
 }
 
 // Origin says how the record came about. CountedBy is sdk, none, off or collector; Aggregate marks usage that other

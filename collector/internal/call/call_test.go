@@ -1,6 +1,7 @@
 package call_test
 
 import (
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -62,21 +63,38 @@ func TestReadGivesWhatAProcessWrote(t *testing.T) {
 // A process that runs out of room leaves out its own name for what a standard one says; ours goes before it if both
 // are there.
 func TestReadTakesAStandardNameWhereOursIsLeftOut(t *testing.T) {
-	found := call.Read(attributes(t, map[string]any{
+	attrs := attributes(t, map[string]any{
 		semconv.ContextLedgerEntryID:           "e-1",
+		semconv.ContextLedgerCacheReport:       "reported",
 		semconv.GenAIRequestModel:              "kimi-k3",
 		semconv.GenAIUsageInputTokens:          int64(7),
 		semconv.ContextLedgerInputTokens:       int64(107),
 		semconv.GenAIUsageCacheReadInputTokens: int64(0),
 		semconv.GenAIConversationCompacted:     true,
-	}))
+	})
+	for i := range 120 {
+		attrs.PutInt(fmt.Sprintf("app.%d", i), 1)
+	}
 
 	assert.Equal(t, call.Call{
 		Model:      call.Model{Requested: "kimi-k3"},
-		Usage:      call.Usage{Input: ptr(int64(107)), CacheRead: ptr(int64(0))},
+		Usage:      call.Usage{Report: "reported", Input: ptr(int64(107)), CacheRead: ptr(int64(0))},
 		Compaction: call.Compaction{Seen: true},
 		Origin:     call.Origin{EntryID: "e-1"},
-	}, found)
+	}, call.Read(attrs))
+}
+
+// A process that had room and did not write a count did not know it: the zero of another instrumentation on the same
+// span is none of its words.
+func TestReadTakesNoZeroOfAnotherInstrumentation(t *testing.T) {
+	found := call.Read(attributes(t, map[string]any{
+		semconv.ContextLedgerEntryID:            "e-1",
+		semconv.ContextLedgerCacheReport:        "not_reported",
+		semconv.GenAIUsageCacheReadInputTokens:  int64(0),
+		semconv.GenAIUsageCacheWriteInputTokens: int64(0),
+	}))
+
+	assert.Equal(t, call.Usage{Report: "not_reported"}, found.Usage)
 }
 
 // A value that is not what the registry says is unknown, never zero and never a failure.
@@ -118,6 +136,8 @@ func TestUsageTellsUncachedFromUnreported(t *testing.T) {
 	assert.Equal(t, []*int64{nil, ptr(int64(100)), nil},
 		[]*int64{silent.Uncached(), silent.Unreported(), silent.Missed()})
 	assert.Equal(t, []*int64{nil, nil}, []*int64{call.Usage{}.Uncached(), call.Usage{}.Unreported()})
+	broken := call.Usage{Input: ptr(int64(5)), CacheRead: ptr(int64(10))}
+	assert.Equal(t, []*int64{nil, nil, nil}, []*int64{broken.Uncached(), broken.Unreported(), broken.Missed()})
 }
 
 // A collector's verdict takes the place of the process's, whose word is kept once, however often it is judged.

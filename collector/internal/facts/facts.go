@@ -6,9 +6,11 @@ import (
 	_ "embed"
 	"fmt"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/canonical"
 )
@@ -85,6 +87,25 @@ func (l *Lore) Of(surface string) Facts {
 		return found
 	}
 	return unknown(surface)
+}
+
+// At gives the surface that is served at a host, `unknown` where no fact says so. Of a host that serves one below a path
+// the host alone decides: who tells of a call tells no path.
+func (l *Lore) At(host string) string {
+	for _, surface := range slices.Sorted(maps.Keys(l.surfaces)) {
+		for _, place := range l.surfaces[surface].Hosts {
+			if serves(place, strings.ToLower(host)) {
+				return surface
+			}
+		}
+	}
+	return "unknown"
+}
+
+func serves(place, host string) bool {
+	wanted, _, _ := strings.Cut(place, "/")
+	named, err := path.Match(wanted, host)
+	return host == wanted || strings.HasSuffix(host, "."+wanted) || (named && err == nil)
 }
 
 func unknown(surface string) Facts {

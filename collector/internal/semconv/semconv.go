@@ -319,11 +319,12 @@ const (
 	CallEndAbandoned = "abandoned"
 	CallEndUnread    = "unread"
 
-	UsageSourceResponse = "response"
-	UsageSourceChoice   = "choice"
-	UsageSourceEvent    = "event"
-	UsageSourceTimings  = "timings"
-	UsageSourceMissing  = "missing"
+	UsageSourceResponse  = "response"
+	UsageSourceChoice    = "choice"
+	UsageSourceEvent     = "event"
+	UsageSourceTimings   = "timings"
+	UsageSourceTelemetry = "telemetry"
+	UsageSourceMissing   = "missing"
 
 	CostSourceProvider = "provider"
 	CostSourceComputed = "computed"

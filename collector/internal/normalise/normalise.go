@@ -1,0 +1,293 @@
+// Package normalise owns what a span or a log record of any known dialect says of a model call: whether it is one, what
+// its names are here, and whether its input tokens include those of the cache. Everything about a dialect is data
+// (dialects.yaml, and an operator's table over it). Functions here read attributes, keep nothing of them, and change
+// nothing: what a record says under its own names stays as it is.
+package normalise
+
+import (
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/call"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/canonical"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/facts"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/semconv"
+)
+
+// Kind is what a record is.
+type Kind int
+
+// What a record can be. Aggregate is the usage of other calls once more, which is annotated and never counted; of a
+// Compaction and an Outcome, which are no calls, only the fields that concern them are known.
+const (
+	None Kind = iota
+	Call
+	Aggregate
+	Compaction
+	Outcome
+)
+
+var kinds = map[string]Kind{"call": Call, "aggregate": Aggregate, "compaction": Compaction, "none": None}
+
+// Ours is the dialect of entries that a process with the ledger in it wrote.
+const Ours = "context_ledger"
+
+// unknownSurface is the surface of a host that no fact names.
+const unknownSurface = "unknown"
+
+// Host is what an operator says of a host: the surface that it serves, and the provider if it is not the surface's.
+type Host struct {
+	Surface  string
+	Provider string
+}
+
+// Options are an operator's. Hosts has hosts, with or without a port, in lower case. Infer takes a cached part above the
+// input for a proof that the input leaves it out. DigestKey keys the digests that stand in names (empty: they are bare).
+type Options struct {
+	Table     Table
+	Hosts     map[string]Host
+	Lore      *facts.Lore
+	Infer     bool
+	DigestKey string
+}
+
+// Normaliser reads records. It may be used by many goroutines at once.
+type Normaliser struct {
+	dialects []dialect
+	origin   origins
+	infer    bool
+	export   canonical.Exporter
+}
+
+type dialect struct {
+	name    string
+	when    []Condition
+	roles   []Role
+	fields  []field
+	usage   []Rule
+	content []string
+}
+
+// New makes a normaliser of the shipped table under an operator's. The error says what in it cannot be.
+func New(options Options) (*Normaliser, error) {
+	base, err := ReadTable(shipped)
+	if err != nil {
+		return nil, err
+	}
+	table := options.Table.Over(base)
+	if err := table.Validate(); err != nil {
+		return nil, err
+	}
+	made := &Normaliser{
+		origin: newOrigins(table.Providers, options.Hosts, options.Lore),
+		infer:  options.Infer,
+		export: canonical.NewExporter(options.DigestKey),
+	}
+	for _, found := range table.Dialects {
+		base, _ := table.named(found.Extends)
+		made.dialects = append(made.dialects, dialect{
+			name:    found.Name,
+			when:    found.When,
+			roles:   append(found.Roles[:len(found.Roles):len(found.Roles)], base.Roles...),
+			fields:  compile(found, base),
+			usage:   append(found.Usage[:len(found.Usage):len(found.Usage)], base.Usage...),
+			content: append(found.Content[:len(found.Content):len(found.Content)], base.Content...),
+		})
+	}
+	return made, nil
+}
+
+// Span gives what a span says of a call.
+func (n *Normaliser) Span(scope pcommon.InstrumentationScope, span ptrace.Span) (call.Call, Kind) {
+	found, kind := n.Read(Subject{
+		Signal: Traces, Scope: scope.Name(), Version: scope.Version(), Names: []string{span.Name()}, Attrs: span.Attributes(),
+	})
+	found.Place = call.Place{
+		Trace: span.TraceID(), Span: span.SpanID(), Parent: span.ParentSpanID(),
+		Start: span.StartTimestamp().AsTime(), End: span.EndTimestamp().AsTime(),
+	}
+	if kind == Call && found.Request.ErrorType == "" && span.Status().Code() == ptrace.StatusCodeError {
+		found.Request.ErrorType = unnamedError
+	}
+	return found, kind
+}
+
+// unnamedError is the standard's word for an error of which the class is not told.
+const unnamedError = "_OTHER"
+
+// Log gives what a log record says of a call. A dialect's record is written when the call is over; an entry of ours says
+// when it began.
+func (n *Normaliser) Log(scope pcommon.InstrumentationScope, record plog.LogRecord) (call.Call, Kind) {
+	found, kind := n.Read(Subject{
+		Signal: Logs, Scope: scope.Name(), Version: scope.Version(), Names: names(record), Attrs: record.Attributes(),
+	})
+	start := found.Place.Start
+	found.Place = call.Place{Trace: record.TraceID(), Span: record.SpanID(), Start: start, End: moment(record)}
+	lasted := elapsed(found.Request.Duration)
+	if start.IsZero() {
+		found.Place.Start = found.Place.End.Add(-lasted)
+	} else {
+		found.Place.End = start.Add(lasted)
+	}
+	return found, kind
+}
+
+func moment(record plog.LogRecord) time.Time {
+	if record.Timestamp() != 0 {
+		return record.Timestamp().AsTime()
+	}
+	return record.ObservedTimestamp().AsTime()
+}
+
+// elapsed gives a duration; no call lasts longer than a day, and what says so is not believed.
+func elapsed(seconds *float64) time.Duration {
+	const day = 24 * 60 * 60
+	if seconds == nil || *seconds > day {
+		return 0
+	}
+	return time.Duration(*seconds * float64(time.Second))
+}
+
+// names gives what a log record calls itself, without what it does not say.
+func names(record plog.LogRecord) []string {
+	var found []string
+	if name := record.EventName(); name != "" {
+		found = append(found, name)
+	}
+	if name, ok := record.Attributes().Get("event.name"); ok && name.Type() == pcommon.ValueTypeStr {
+		found = append(found, name.Str())
+	}
+	if body := record.Body(); body.Type() == pcommon.ValueTypeStr && len(body.Str()) <= maxName {
+		found = append(found, body.Str())
+	}
+	return found
+}
+
+// maxName is the longest text of a log record that can be its name, in bytes.
+const maxName = 128
+
+// Read gives what a record says of a call. Its place and times are not known here.
+func (n *Normaliser) Read(subject Subject) (call.Call, Kind) {
+	if found, kind, ok := n.again(&subject); ok {
+		return found, kind
+	}
+	for i := range n.dialects {
+		if n.dialects[i].fits(&subject) {
+			return n.read(&n.dialects[i], &subject)
+		}
+	}
+	return call.Call{}, None
+}
+
+func (d *dialect) fits(subject *Subject) bool {
+	for i := range d.when {
+		if d.when[i].holds(known{Subject: subject}) {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *dialect) role(subject *Subject) Kind {
+	for i := range d.roles {
+		if d.roles[i].When.holds(known{Subject: subject}) {
+			return kinds[d.roles[i].Is]
+		}
+	}
+	return None
+}
+
+func (n *Normaliser) read(d *dialect, subject *Subject) (call.Call, Kind) {
+	kind := d.role(subject)
+	if kind == None {
+		return call.Call{}, None
+	}
+	said, there := ours(subject.Attrs)
+	into := reading{call: call.Call{Task: said.Task}, named: said.Task.Session != ""}
+	for i := range d.fields {
+		d.fields[i].fill(&into, subject.Attrs)
+	}
+	if !n.settle(d, subject, &into, kind) {
+		return call.Call{}, None
+	}
+	if there {
+		into.call.Fill(&said)
+	}
+	return into.call, kind
+}
+
+// settle makes a call of what was read; false where there is nothing to tell.
+func (n *Normaliser) settle(d *dialect, subject *Subject, into *reading, kind Kind) bool {
+	n.origin.name(into)
+	found := &into.call
+	found.Origin.Dialect, found.Origin.Aggregate = d.name, kind == Aggregate
+	if kind == Compaction {
+		n.complete(into)
+		*found = compaction(found)
+		return true
+	}
+	found.Compaction = call.Compaction{Seen: found.Compaction.Seen}
+	rule := d.usageRule(known{subject, found.Model.Provider, found.Model.Requested}, into.inputFrom)
+	found.Origin.Rule = settle(&found.Usage, into.counted, rule, n.infer)
+	n.complete(into)
+	return kind != Aggregate || told(&found.Usage)
+}
+
+// ours gives what stands under our own names on a record of another dialect, as a program may write it that knows its
+// task or its session; false where nothing does.
+func ours(attrs pcommon.Map) (call.Call, bool) {
+	for key := range attrs.All() {
+		if strings.HasPrefix(key, prefix) {
+			return call.Read(attrs), true
+		}
+	}
+	return call.Call{}, false
+}
+
+// again reads a record that is an entry of ours already, or that a normaliser read before; false where it is neither.
+func (n *Normaliser) again(subject *Subject) (call.Call, Kind, bool) {
+	kind, ok := n.written(subject)
+	if !ok {
+		return call.Call{}, None, false
+	}
+	found := call.Read(subject.Attrs)
+	if found.Origin.Dialect == "" {
+		found.Origin.Dialect = Ours
+	}
+	return found, kind, true
+}
+
+func (n *Normaliser) written(subject *Subject) (Kind, bool) {
+	if subject.Signal == Logs {
+		for _, name := range subject.Names {
+			if kind, ok := events[name]; ok {
+				return kind, true
+			}
+		}
+	}
+	if said, ok := subject.Attrs.Get(semconv.ContextLedgerDialect); ok && said.Type() == pcommon.ValueTypeStr {
+		return n.kindOf(said.Str(), subject), true
+	}
+	_, entry := subject.Attrs.Get(semconv.ContextLedgerEntryID)
+	return Call, entry
+}
+
+// events has what our own log events are. The change of an identity is told by the entry too.
+var events = map[string]Kind{
+	semconv.EventEntry: Call, semconv.EventCompaction: Compaction, semconv.EventOutcome: Outcome,
+	semconv.EventIdentityChanged: None,
+}
+
+// kindOf gives what a record was taken for when it was read before.
+func (n *Normaliser) kindOf(name string, subject *Subject) Kind {
+	for i := range n.dialects {
+		if n.dialects[i].name == name {
+			return n.dialects[i].role(subject)
+		}
+	}
+	return Call
+}

@@ -1,0 +1,163 @@
+package normalise
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/call"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/semconv"
+)
+
+const prefix = "context_ledger."
+
+// Fields of which every place is looked at, because two that differ are told.
+var compared = []string{fieldCached, fieldWritten}
+
+const (
+	fieldInput   = "input_tokens"
+	fieldCached  = "cached_tokens"
+	fieldWritten = "cache_write_tokens"
+	fieldTools   = "tools"
+)
+
+// reading is what is read from one record. The session is `named` where it stands under our own name.
+type reading struct {
+	named     bool
+	call      call.Call
+	counted   extras
+	cacheKey  string
+	port      string
+	tools     []call.Tool
+	inputFrom string
+}
+
+// beside has the fields of a table that no attribute of ours holds.
+var beside = map[string]func(*reading) any{
+	"total_tokens":      func(r *reading) any { return &r.counted.total },
+	"tool_input_tokens": func(r *reading) any { return &r.counted.toolInput },
+	"cache_key":         func(r *reading) any { return &r.cacheKey },
+	"port":              func(r *reading) any { return &r.port },
+	"compacted":         func(r *reading) any { return &r.call.Compaction.Seen },
+	"service_tier":      func(r *reading) any { return &r.call.Model.ServiceTier },
+	fieldTools:          func(r *reading) any { return &r.tools },
+}
+
+// fieldOf finds the field of a reading that a table calls so; false where there is none.
+func fieldOf(name string) (func(*reading) any, bool) {
+	if at, ok := beside[name]; ok {
+		return at, true
+	}
+	at, ok := call.Field(prefix + name)
+	return func(r *reading) any { return at(&r.call) }, ok
+}
+
+// field is one field of a dialect with its places in the order in which they are tried.
+type field struct {
+	name    string
+	at      func(*reading) any
+	sources []Source
+}
+
+// compile gives a dialect's fields in the order of their names: those of the dialect that it extends are tried first,
+// but for the ones that it replaces.
+func compile(dialect, base Dialect) []field {
+	var found []field
+	names := maps.Clone(dialect.Fields)
+	if names == nil {
+		names = map[string][]Source{}
+	}
+	for name, sources := range base.Fields {
+		if !slices.Contains(dialect.Replaces, name) {
+			names[name] = append(slices.Clone(sources), dialect.Fields[name]...)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if at, ok := fieldOf(name); ok {
+			found = append(found, field{name: name, at: at, sources: names[name]})
+		}
+	}
+	return found
+}
+
+// fill reads a field from the first place that holds a value of its type.
+func (f *field) fill(into *reading, attrs pcommon.Map) {
+	var counts []int64
+	for i := range f.sources {
+		source := &f.sources[i]
+		value, ok, broken := source.value(attrs)
+		if broken {
+			once(&into.call.Usage, flagUnparsed)
+		}
+		if !ok {
+			continue
+		}
+		if count := call.Count(value); count != nil && slices.Contains(compared, f.name) {
+			counts = append(counts, *count)
+		}
+		if !call.Known(f.at(into)) && f.take(into, source, value) && len(counts) == 0 {
+			return
+		}
+	}
+	if counts = slices.Compact(counts); len(counts) > 1 {
+		flag(&into.call.Usage, fmt.Sprintf("%s_conflict(%s)", f.name, joined(counts)))
+	}
+}
+
+// take puts a value into the field, and says whether it is one.
+func (f *field) take(into *reading, source *Source, value pcommon.Value) bool {
+	at := f.at(into)
+	if tools, ok := at.(*[]call.Tool); ok {
+		*tools = tooled(value)
+		return len(*tools) > 0
+	}
+	if text, ok := at.(*string); ok {
+		*text = scalar(value)
+		return *text != ""
+	}
+	taken := call.Take(at, value)
+	if _, counts := at.(**int64); counts && !taken {
+		once(&into.call.Usage, flagImpossible)
+	}
+	if taken && source.Alias && f.name == fieldCached {
+		flag(&into.call.Usage, fmt.Sprintf("%s(%s)", flagAlias, source.From))
+	}
+	if taken && f.name == fieldInput {
+		into.inputFrom = source.From
+	}
+	return taken
+}
+
+func once(usage *call.Usage, word string) {
+	if !slices.Contains(usage.Flags, word) {
+		flag(usage, word)
+	}
+}
+
+func joined(counts []int64) string {
+	texts := make([]string, len(counts))
+	for i, count := range counts {
+		texts[i] = strconv.FormatInt(count, 10)
+	}
+	return strings.Join(texts, ",")
+}
+
+// usageRule gives the first rule that fits what was read.
+func (d *dialect) usageRule(of known, inputFrom string) Rule {
+	for i := range d.usage {
+		rule := &d.usage[i]
+		if (rule.Input == "" || rule.Input == inputFrom) && rule.When.holds(of) {
+			return *rule
+		}
+	}
+	return Rule{Rule: d.name, IncludesCache: includesUnlisted}
+}
+
+// told says whether a record tells any usage.
+func told(usage *call.Usage) bool {
+	return usage.Source != semconv.UsageSourceMissing
+}
