@@ -24,6 +24,7 @@ else:
     import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
+FACTS = ROOT / "otel_context_ledger" / "surfaces" / "facts.toml"
 UNITS = {"s": "_seconds", "By": "_bytes"}
 SPELLED = {"AI": "AI", "API": "API", "ID": "ID", "OPENAI": "OpenAI", "SDK": "SDK", "VCS": "VCS"}
 Row = Mapping[str, Any]
@@ -213,7 +214,7 @@ def docs(registry: Registry) -> Parts:
 
 def lore(registry: Registry) -> Parts:
     """The shipped facts as JSON, which Go reads without a library; the order of tables and entries is kept."""
-    shipped = tomllib.loads((ROOT / "otel_context_ledger" / "surfaces" / "facts.toml").read_text("utf-8"))
+    shipped = tomllib.loads(FACTS.read_text("utf-8"))
     return {"facts": json.dumps(shipped, indent=1, ensure_ascii=False)}
 
 
