@@ -172,9 +172,9 @@ func Read(attrs pcommon.Map) Call {
 
 // Fill takes what is known of another call wherever it is not known of this one.
 func (c *Call) Fill(from *Call) {
-	for _, key := range written {
-		if at := fields[key]; !Known(at(c)) {
-			copyField(at(c), at(from))
+	for _, field := range written {
+		if !Known(field.at(c)) {
+			copyField(field.at(c), field.at(from))
 		}
 	}
 }
@@ -214,17 +214,21 @@ func (c *Call) elsewhere(key string, attributes int) (place, bool) {
 // Write puts what is known of the call into the attributes. Those of ours that are there already get its value, but for
 // the start; no other attribute is touched, and none is taken away.
 func (c *Call) Write(attrs pcommon.Map) {
-	for _, key := range written {
-		put(attrs, key, fields[key](c))
+	attrs.EnsureCapacity(attrs.Len() + typical)
+	for _, field := range written {
+		put(attrs, field.key, field.at(c))
 	}
 }
+
+// typical is how many attributes a call is told by, most times: room for them is made at once.
+const typical = 40
 
 // WriteStandard puts what is known of the call under its standard names too, where nothing stands there yet: what an
 // instrumentation wrote under them is the original, whether or not it means the same.
 func (c *Call) WriteStandard(attrs pcommon.Map) {
-	for _, key := range standard {
-		if _, told := attrs.Get(key); !told {
-			put(attrs, key, twins[key](c))
+	for _, field := range standard {
+		if _, told := attrs.Get(field.key); !told {
+			put(attrs, field.key, field.at(c))
 		}
 	}
 	if _, told := attrs.Get(semconv.GenAIConversationCompacted); !told && c.Compaction.Seen {
@@ -234,9 +238,22 @@ func (c *Call) WriteStandard(attrs pcommon.Map) {
 
 // What is written, in one order for every call, so that the same call makes the same bytes.
 var (
-	written  = slices.Sorted(maps.Keys(fields))
-	standard = slices.Sorted(maps.Keys(twins))
+	written  = ordered(fields)
+	standard = ordered(twins)
 )
+
+type pair struct {
+	key string
+	at  place
+}
+
+func ordered(places map[string]place) []pair {
+	var found []pair
+	for _, key := range slices.Sorted(maps.Keys(places)) {
+		found = append(found, pair{key, places[key]})
+	}
+	return found
+}
 
 // Field gives what finds the field of a call that an attribute of ours holds, by its name in the registry; false where
 // there is none.

@@ -172,15 +172,24 @@ const maxName = 128
 
 // Read gives what a record says of a call. Its place and times are not known here.
 func (n *Normaliser) Read(subject Subject) (call.Call, Kind) {
-	if found, kind, ok := n.again(&subject); ok {
-		return found, kind
+	found, kind := n.again(&subject)
+	if found == nil {
+		found, kind = n.foreign(&subject)
 	}
+	if kind == None || found == nil {
+		return call.Call{}, None
+	}
+	return *found, kind
+}
+
+// foreign reads a record by the first dialect that it fits.
+func (n *Normaliser) foreign(subject *Subject) (*call.Call, Kind) {
 	for i := range n.dialects {
-		if n.dialects[i].fits(&subject) {
-			return n.read(&n.dialects[i], &subject)
+		if n.dialects[i].fits(subject) {
+			return n.read(&n.dialects[i], subject)
 		}
 	}
-	return call.Call{}, None
+	return nil, None
 }
 
 func (d *dialect) fits(subject *Subject) bool {
@@ -201,23 +210,25 @@ func (d *dialect) role(subject *Subject) Kind {
 	return None
 }
 
-func (n *Normaliser) read(d *dialect, subject *Subject) (call.Call, Kind) {
+func (n *Normaliser) read(d *dialect, subject *Subject) (*call.Call, Kind) {
 	kind := d.role(subject)
 	if kind == None {
-		return call.Call{}, None
+		return nil, None
 	}
-	said, there := ours(subject.Attrs)
-	into := reading{call: call.Call{Task: said.Task}, named: said.Task.Session != ""}
+	said, into := ours(subject.Attrs), &reading{}
+	if said != nil {
+		into.call.Task, into.named = said.Task, said.Task.Session != ""
+	}
 	for i := range d.fields {
-		d.fields[i].fill(&into, subject.Attrs)
+		d.fields[i].fill(into, subject.Attrs)
 	}
-	if !n.settle(d, subject, &into, kind) {
-		return call.Call{}, None
+	if !n.settle(d, subject, into, kind) {
+		return nil, None
 	}
-	if there {
-		into.call.Fill(&said)
+	if said != nil {
+		into.call.Fill(said)
 	}
-	return into.call, kind
+	return &into.call, kind
 }
 
 // settle makes a call of what was read; false where there is nothing to tell.
@@ -238,27 +249,28 @@ func (n *Normaliser) settle(d *dialect, subject *Subject, into *reading, kind Ki
 }
 
 // ours gives what stands under our own names on a record of another dialect, as a program may write it that knows its
-// task or its session; false where nothing does.
-func ours(attrs pcommon.Map) (call.Call, bool) {
+// task or its session; nil where nothing does.
+func ours(attrs pcommon.Map) *call.Call {
 	for key := range attrs.All() {
 		if strings.HasPrefix(key, prefix) {
-			return call.Read(attrs), true
+			found := call.Read(attrs)
+			return &found
 		}
 	}
-	return call.Call{}, false
+	return nil
 }
 
-// again reads a record that is an entry of ours already, or that a normaliser read before; false where it is neither.
-func (n *Normaliser) again(subject *Subject) (call.Call, Kind, bool) {
+// again reads a record that is an entry of ours already, or that a normaliser read before; nil where it is neither.
+func (n *Normaliser) again(subject *Subject) (*call.Call, Kind) {
 	kind, ok := n.written(subject)
 	if !ok {
-		return call.Call{}, None, false
+		return nil, None
 	}
 	found := call.Read(subject.Attrs)
 	if found.Origin.Dialect == "" {
 		found.Origin.Dialect = Ours
 	}
-	return found, kind, true
+	return &found, kind
 }
 
 func (n *Normaliser) written(subject *Subject) (Kind, bool) {
