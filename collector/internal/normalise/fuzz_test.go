@@ -26,7 +26,7 @@ var hostile = []any{
 
 // Whatever stands in an attribute of a record, reading it ends, no count is negative, and what is added is added once.
 func TestAnyValueCanStandAnywhere(t *testing.T) {
-	n := normaliser(t, normalise.Options{Infer: true})
+	n := normaliser(t, normalise.Options{Infer: true, Content: true})
 	for _, row := range everyCase(t) {
 		for key := range row.Attrs {
 			for _, value := range hostile {
@@ -88,7 +88,7 @@ func FuzzRead(f *testing.F) {
 		require.NoError(f, err)
 		f.Add(row.Signal == normalise.Logs, row.Scope, row.Version, row.Record, string(text))
 	}
-	n := normaliser(f, normalise.Options{Infer: true})
+	n := normaliser(f, normalise.Options{Infer: true, Content: true})
 	f.Fuzz(func(t *testing.T, logs bool, scope, version, record, text string) {
 		var raw map[string]any
 		if json.Unmarshal([]byte(text), &raw) != nil {

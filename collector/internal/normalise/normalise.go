@@ -5,6 +5,7 @@
 package normalise
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -47,12 +48,14 @@ type Host struct {
 
 // Options are an operator's. Hosts has hosts, with or without a port, in lower case. Infer takes a cached part above the
 // input for a proof that the input leaves it out. DigestKey keys the digests that stand in names (empty: they are bare).
+// Content has captured requests read along.
 type Options struct {
 	Table     Table
 	Hosts     map[string]Host
 	Lore      *facts.Lore
 	Infer     bool
 	DigestKey string
+	Content   bool
 }
 
 // Normaliser reads records. It may be used by many goroutines at once.
@@ -60,6 +63,7 @@ type Normaliser struct {
 	dialects []dialect
 	origin   origins
 	infer    bool
+	capture  bool
 	export   canonical.Exporter
 }
 
@@ -67,9 +71,10 @@ type dialect struct {
 	name    string
 	when    []Condition
 	roles   []Role
-	fields  []field
+	layout  layout
 	usage   []Rule
 	content []string
+	capture []Capture
 }
 
 // New makes a normaliser of the shipped table under an operator's. The error says what in it cannot be.
@@ -83,22 +88,29 @@ func New(options Options) (*Normaliser, error) {
 		return nil, err
 	}
 	made := &Normaliser{
-		origin: newOrigins(table.Providers, options.Hosts, options.Lore),
-		infer:  options.Infer,
-		export: canonical.NewExporter(options.DigestKey),
+		origin:  newOrigins(table.Providers, options.Hosts, options.Lore),
+		infer:   options.Infer,
+		capture: options.Content,
+		export:  canonical.NewExporter(options.DigestKey),
 	}
 	for _, found := range table.Dialects {
 		base, _ := table.named(found.Extends)
-		made.dialects = append(made.dialects, dialect{
-			name:    found.Name,
-			when:    found.When,
-			roles:   append(found.Roles[:len(found.Roles):len(found.Roles)], base.Roles...),
-			fields:  compile(found, base),
-			usage:   append(found.Usage[:len(found.Usage):len(found.Usage)], base.Usage...),
-			content: append(found.Content[:len(found.Content):len(found.Content)], base.Content...),
-		})
+		made.dialects = append(made.dialects, laid(found, base))
 	}
 	return made, nil
+}
+
+// laid gives a dialect as it is read: what it extends comes after what is its own.
+func laid(own, base Dialect) dialect {
+	return dialect{
+		name:    own.Name,
+		when:    own.When,
+		roles:   slices.Concat(own.Roles, base.Roles),
+		layout:  compile(own, base),
+		usage:   slices.Concat(own.Usage, base.Usage),
+		content: slices.Concat(own.Content, base.Content),
+		capture: slices.Concat(own.Captures, base.Captures),
+	}
 }
 
 // Span gives what a span says of a call.
@@ -219,14 +231,18 @@ func (n *Normaliser) read(d *dialect, subject *Subject) (*call.Call, Kind) {
 	if said != nil {
 		into.call.Task, into.named = said.Task, said.Task.Session != ""
 	}
-	for i := range d.fields {
-		d.fields[i].fill(into, subject.Attrs)
+	values := d.layout.lay(subject.Attrs)
+	for i := range d.layout.fields {
+		d.layout.fields[i].fill(into, values)
 	}
 	if !n.settle(d, subject, into, kind) {
 		return nil, None
 	}
 	if said != nil {
 		into.call.Fill(said)
+	}
+	if n.capture && kind == Call {
+		into.call.Content = d.captured(subject.Attrs)
 	}
 	return &into.call, kind
 }

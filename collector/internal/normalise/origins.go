@@ -50,7 +50,7 @@ func endpoint(host, port string) string {
 	if port == "" || strings.Contains(host, ":") {
 		return strings.ToLower(host)
 	}
-	return place(host, port)
+	return address(host, port)
 }
 
 // at gives what is served at a host.

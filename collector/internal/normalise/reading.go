@@ -15,9 +15,8 @@ import (
 
 const prefix = "context_ledger."
 
-// Fields of which every place is looked at, because two that differ are told.
-var compared = []string{fieldCached, fieldWritten}
-
+// Fields that are more than places. Of what was read from and written to the cache every place is looked at, because
+// two that differ are told.
 const (
 	fieldInput   = "input_tokens"
 	fieldCached  = "cached_tokens"
@@ -60,13 +59,19 @@ func fieldOf(name string) (func(*reading) any, bool) {
 type field struct {
 	name    string
 	at      func(*reading) any
-	sources []Source
+	sources []place
+}
+
+// layout is what a dialect reads: its fields, and which slot each attribute's value is laid into.
+type layout struct {
+	fields []field
+	slots  map[string]int
 }
 
 // compile gives a dialect's fields in the order of their names: those of the dialect that it extends are tried first,
 // but for the ones that it replaces.
-func compile(dialect, base Dialect) []field {
-	var found []field
+func compile(dialect, base Dialect) layout {
+	found := layout{slots: map[string]int{}}
 	names := maps.Clone(dialect.Fields)
 	if names == nil {
 		names = map[string][]Source{}
@@ -78,25 +83,48 @@ func compile(dialect, base Dialect) []field {
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if at, ok := fieldOf(name); ok {
-			found = append(found, field{name: name, at: at, sources: names[name]})
+			found.fields = append(found.fields, field{name: name, at: at, sources: found.places(names[name])})
 		}
 	}
 	return found
 }
 
+func (l *layout) places(sources []Source) []place {
+	found := make([]place, len(sources))
+	for i, source := range sources {
+		found[i] = place{Source: source, slot: len(l.slots), constant: pcommon.NewValueStr(source.Value)}
+		if slot, known := l.slots[source.From]; known {
+			found[i].slot = slot
+		}
+		l.slots[source.From] = found[i].slot
+	}
+	return found
+}
+
+// lay gives the values of the attributes that a dialect reads, each in its slot.
+func (l *layout) lay(attrs pcommon.Map) []pcommon.Value {
+	values := make([]pcommon.Value, len(l.slots))
+	for key, value := range attrs.All() {
+		if slot, ok := l.slots[key]; ok && values[slot] == (pcommon.Value{}) {
+			values[slot] = value
+		}
+	}
+	return values
+}
+
 // fill reads a field from the first place that holds a value of its type.
-func (f *field) fill(into *reading, attrs pcommon.Map) {
+func (f *field) fill(into *reading, values []pcommon.Value) {
 	var counts []int64
 	for i := range f.sources {
 		source := &f.sources[i]
-		value, ok, broken := source.value(attrs)
+		value, ok, broken := source.value(values)
 		if broken {
 			once(&into.call.Usage, flagUnparsed)
 		}
 		if !ok {
 			continue
 		}
-		if count := call.Count(value); count != nil && slices.Contains(compared, f.name) {
+		if count := f.counted(value); count != nil {
 			counts = append(counts, *count)
 		}
 		if !call.Known(f.at(into)) && f.take(into, source, value) && len(counts) == 0 {
@@ -108,8 +136,16 @@ func (f *field) fill(into *reading, attrs pcommon.Map) {
 	}
 }
 
+// counted gives the count that a value is, of a field whose places are compared.
+func (f *field) counted(value pcommon.Value) *int64 {
+	if f.name != fieldCached && f.name != fieldWritten {
+		return nil
+	}
+	return call.Count(value)
+}
+
 // take puts a value into the field, and says whether it is one.
-func (f *field) take(into *reading, source *Source, value pcommon.Value) bool {
+func (f *field) take(into *reading, source *place, value pcommon.Value) bool {
 	at := f.at(into)
 	if tools, ok := at.(*[]call.Tool); ok {
 		*tools = tooled(value)

@@ -26,16 +26,24 @@ const (
 	maxTools = 512
 )
 
+// place is a source as it is read: `slot` is where its attribute's value lies, `constant` its value where it has one.
+type place struct {
+	Source
+	slot     int
+	constant pcommon.Value
+}
+
 // value gives what stands at a source, as its field wants it: false where nothing does. Broken says that something
 // stands there that could not be taken apart.
-func (s *Source) value(attrs pcommon.Map) (found pcommon.Value, ok, broken bool) {
+func (s *place) value(values []pcommon.Value) (found pcommon.Value, ok, broken bool) {
 	if s.Value != "" {
-		return pcommon.NewValueStr(s.Value), true, false
+		return s.constant, true, false
 	}
-	found, ok = attrs.Get(s.From)
-	if !ok || blank(found) {
+	found = values[s.slot]
+	if found == (pcommon.Value{}) || blank(found) {
 		return found, false, false
 	}
+	ok = true
 	switch {
 	case s.Key != "":
 		found, ok, broken = keyed(found, s.Key)
@@ -107,11 +115,11 @@ func hosted(value pcommon.Value) (pcommon.Value, bool) {
 	if err != nil || said.Hostname() == "" {
 		return value, false
 	}
-	return pcommon.NewValueStr(place(said.Hostname(), said.Port())), true
+	return pcommon.NewValueStr(address(said.Hostname(), said.Port())), true
 }
 
-// place is a host with its port, which is left out where it is one of the usual.
-func place(host, port string) string {
+// address is a host with its port, which is left out where it is one of the usual.
+func address(host, port string) string {
 	host = strings.ToLower(host)
 	if port == "" || port == "443" || port == "80" || port == "0" {
 		return host

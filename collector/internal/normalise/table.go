@@ -30,6 +30,7 @@ type Dialect struct {
 	Replaces []string            `yaml:"replaces"`
 	Usage    []Rule              `yaml:"usage"`
 	Content  []string            `yaml:"content"`
+	Captures []Capture           `yaml:"captures"`
 }
 
 // Condition holds where all that it names does.
