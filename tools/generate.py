@@ -135,20 +135,54 @@ def environment(registry: Registry) -> Parts:
 
 
 def go(registry: Registry) -> Parts:
-    causes = next(row["members"] for row in registry.attributes if row["key"] == "context_ledger.miss_cause")
-    listed = "\n".join(f'\t"{cause["value"]}",' for cause in causes)
+    own = {row["key"]: [member["value"] for member in row["members"]] for row in registry.attributes}
+    members = "\n".join(f"\t{exported(key)}: {{\n{_listed(words, 2)}\n\t}}," for key, words in own.items() if words)
     values = (
         {constant(f"{row['key'].split('.', 1)[1]}.{member['id']}"): member["value"] for member in row["members"]}
         for row in registry.attributes
         if row["members"]
     )
-    blocks = ("\n\n".join(map(_aligned, part)) for part in (names(registry), values))
-    return dict(zip(("names", "values"), blocks, strict=True)) | {"causes": listed}
+    return {
+        "names": "\n\n".join(map(_aligned, names(registry))),
+        "values": "\n\n".join(map(_aligned, values)),
+        "causes": _listed(own["context_ledger.miss_cause"], 1),
+        "members": members,
+        "metrics": "\n".join(map(_instrument, registry.metrics)),
+    }
+
+
+def exported(name: str, kind: str = "") -> str:
+    """The Go constant of a name, as `constant` has the Python one."""
+    return _joined(constant(name, kind))
+
+
+def _joined(name: str) -> str:
+    return "".join(SPELLED.get(word, word.title()) for word in name.split("_"))
+
+
+def _listed(words: Iterable[str], depth: int) -> str:
+    """Go strings, one a line."""
+    return "\n".join(f"{chr(9) * depth}{json.dumps(word)}," for word in words)
+
+
+def _instrument(metric: Row) -> str:
+    """A metric as an element of a Go map, its fields' values in one column."""
+    own = exported(metric["name"], "METRIC")
+    fields = {
+        "Name": own,
+        "Kind": json.dumps(metric["instrument"]),
+        "Unit": json.dumps(metric["unit"]),
+        "Description": json.dumps(metric["brief"]),
+        "Attributes": f"[]string{{{', '.join(map(exported, metric['attributes']))}}}",
+        "Boundaries": f"[]float64{{{', '.join(map(str, metric.get('boundaries', ())))}}}",
+    }
+    lines = (f"\t\t{name + ':':12} {text}," for name, text in fields.items() if text != "[]float64{}")
+    return "\n".join((f"\t{own}: {{", *lines, "\t},"))
 
 
 def _aligned(block: Mapping[str, str]) -> str:
     """Go constants with their equals signs in one column, as gofmt wants them."""
-    spelled = {"".join(SPELLED.get(w, w.title()) for w in name.split("_")): text for name, text in block.items()}
+    spelled = {_joined(name): text for name, text in block.items()}
     return "\n".join(f'\t{name:{max(map(len, spelled))}} = "{text}"' for name, text in spelled.items())
 
 
