@@ -1,0 +1,227 @@
+package contextledgerconnector
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/connector"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+
+	"github.com/otel-context-ledger/otel-context-ledger/collector/contextledgerconnector/internal/metadata"
+)
+
+// maxUnsent is how many refused flushes of deltas are kept to be sent again.
+const maxUnsent = 8
+
+// What became of an entry, in the connector's own telemetry.
+var (
+	resultCounted   = results("counted")
+	resultDuplicate = results("duplicate")
+	resultElsewhere = results("counted_elsewhere")
+	resultAggregate = results("aggregate")
+)
+
+func results(word string) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(attribute.String("result", word)))
+}
+
+// counter counts entries and sends the sums on at an interval.
+type counter struct {
+	config    *Config
+	logger    *zap.Logger
+	telemetry *metadata.TelemetryBuilder
+	writer    writer
+
+	mu     sync.Mutex
+	tally  *tally
+	window *window
+
+	sending sync.Mutex
+	unsent  []pmetric.Metrics
+
+	once    sync.Once
+	next    consumer.Metrics
+	cancel  context.CancelFunc
+	stopped chan struct{}
+}
+
+func newCounter(settings connector.Settings, config *Config) (*counter, error) {
+	telemetry, err := metadata.NewTelemetryBuilder(settings.TelemetrySettings)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	made := &counter{
+		config:    config,
+		logger:    settings.Logger,
+		telemetry: telemetry,
+		writer:    newWriter(config, settings.TelemetrySettings, settings.BuildInfo.Version),
+		window:    newWindow(config.Dedup, now),
+	}
+	made.tally = newTally(config, now, made.exceeded)
+	return made, telemetry.RegisterConnectorContextLedgerSeriesCallback(made.series)
+}
+
+func newWriter(config *Config, settings component.TelemetrySettings, version string) writer {
+	made := writer{temporality: pmetric.AggregationTemporalityCumulative, version: version}
+	if config.AggregationTemporality == delta {
+		made.temporality = pmetric.AggregationTemporalityDelta
+	}
+	if id, ok := settings.Resource.Attributes().Get(instanceID); ok {
+		made.instance = id.AsString()
+	}
+	return made
+}
+
+func (c *counter) exceeded(bound string) {
+	told := metric.WithAttributeSet(attribute.NewSet(attribute.String("bound", bound)))
+	c.telemetry.ConnectorContextLedgerOverflow.Add(context.Background(), 1, told)
+}
+
+func (c *counter) series() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tally.size()
+}
+
+// count counts the entries of a batch that nobody counted. Those that somebody else counts are remembered first: another
+// record of the same call, which says nothing of that, may stand before them.
+func (c *counter) count(ctx context.Context, found *batch) {
+	if len(found.entries) == 0 {
+		return
+	}
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range found.entries {
+		if e := &found.entries[i]; !e.call.Countable() {
+			c.pass(ctx, e, now)
+		}
+	}
+	for i := range found.entries {
+		if e := &found.entries[i]; e.call.Countable() {
+			c.take(ctx, found.sources[i], e, now)
+		}
+	}
+}
+
+// pass notes an entry that is not counted here. An aggregate says nothing of the calls that it repeats.
+func (c *counter) pass(ctx context.Context, e *entry, now time.Time) {
+	if e.call.Origin.Aggregate {
+		c.telemetry.ConnectorContextLedgerEntries.Add(ctx, 1, resultAggregate)
+		return
+	}
+	c.window.add(e.kept, now)
+	c.telemetry.ConnectorContextLedgerEntries.Add(ctx, 1, resultElsewhere)
+}
+
+func (c *counter) take(ctx context.Context, from []pair, e *entry, now time.Time) {
+	if c.window.has(e.known) {
+		c.telemetry.ConnectorContextLedgerEntries.Add(ctx, 1, resultDuplicate)
+		return
+	}
+	c.window.add(e.kept, now)
+	c.tally.add(from, e, now)
+	c.telemetry.ConnectorContextLedgerEntries.Add(ctx, 1, resultCounted)
+}
+
+// start sends on through `next` from now on; who comes later is heard through the same.
+func (c *counter) start(next consumer.Metrics) error {
+	c.once.Do(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		c.next, c.cancel, c.stopped = next, cancel, make(chan struct{})
+		go c.run(ctx)
+	})
+	return nil
+}
+
+func (c *counter) run(ctx context.Context) {
+	defer close(c.stopped)
+	ticker := time.NewTicker(c.config.FlushInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			// The next component may be slow: what it is told goes by the time at which it is told.
+			_ = c.flush(ctx, time.Now())
+		}
+	}
+}
+
+// stop sends on what was counted since the last flush. Without a start there is nobody to send it to.
+func (c *counter) stop(ctx context.Context) error {
+	defer c.telemetry.Shutdown()
+	started := true
+	c.once.Do(func() { started = false })
+	if !started {
+		return nil
+	}
+	c.cancel()
+	<-c.stopped
+	return c.flush(ctx, time.Now())
+}
+
+// flush sends on what there is to tell. A cumulative sum that is refused is told by the next one; refused deltas are
+// kept, the latest few of them.
+func (c *counter) flush(ctx context.Context, now time.Time) error {
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	made := c.collect(now)
+	queue := c.unsent
+	if made.ResourceMetrics().Len() > 0 {
+		queue = append(queue, made)
+	}
+	c.unsent = nil
+	for i, told := range queue {
+		if err := c.send(ctx, told); err != nil {
+			c.keep(queue[i:], err)
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *counter) collect(now time.Time) pmetric.Metrics {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tally.expire(now)
+	made := c.writer.write(c.tally, now)
+	c.tally.settle(now, c.anew())
+	return made
+}
+
+func (c *counter) anew() bool { return c.writer.temporality == pmetric.AggregationTemporalityDelta }
+
+// send hands a copy on where it may have to be sent again, for the next component may change what it is given.
+func (c *counter) send(ctx context.Context, told pmetric.Metrics) error {
+	if !c.anew() {
+		return c.next.ConsumeMetrics(ctx, told)
+	}
+	copied := pmetric.NewMetrics()
+	told.CopyTo(copied)
+	return c.next.ConsumeMetrics(ctx, copied)
+}
+
+func (c *counter) keep(refused []pmetric.Metrics, err error) {
+	c.telemetry.ConnectorContextLedgerFlushFailures.Add(context.Background(), 1)
+	c.logger.Warn("metrics were refused", zap.Error(err))
+	if !c.anew() {
+		return
+	}
+	if consumererror.IsPermanent(err) {
+		refused = refused[1:]
+	}
+	if more := len(refused) - maxUnsent; more > 0 {
+		refused = refused[more:]
+	}
+	c.unsent = append([]pmetric.Metrics(nil), refused...)
+}

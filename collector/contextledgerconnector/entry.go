@@ -1,0 +1,118 @@
+package contextledgerconnector
+
+import (
+	"encoding/hex"
+	"strconv"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/call"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/semconv"
+)
+
+// place is where a point leads: the span of a call, if there is one, and when it was.
+type place struct {
+	trace pcommon.TraceID
+	span  pcommon.SpanID
+	at    pcommon.Timestamp
+}
+
+// entry is a record that tells something to count: of a call, a compaction, or the end of a task.
+type entry struct {
+	call  call.Call
+	place place
+	found []measurement
+	// marks by which the window knows it, and those by which the window is to know it from now on.
+	known, kept []string
+}
+
+// readSpan gives the entry that a span is; false where it is none.
+func readSpan(span ptrace.Span) (entry, bool) {
+	trace, id := span.TraceID(), span.SpanID()
+	occasion := "s:" + hex.EncodeToString(trace[:]) + hex.EncodeToString(id[:])
+	return read(span.Attributes(), "", occasion, place{trace, id, span.EndTimestamp()})
+}
+
+// readRecord gives the entry that a log record is; false where it is none. Many records can stand in one span, so that
+// one without an id is told from others by what it says.
+func readRecord(record plog.LogRecord) (entry, bool) {
+	event := record.EventName()
+	occasion := "l:" + event + "\x00" + strconv.FormatUint(uint64(record.Timestamp()), 36)
+	return read(record.Attributes(), event, occasion, place{record.TraceID(), record.SpanID(), record.Timestamp()})
+}
+
+func read(attrs pcommon.Map, event, occasion string, where place) (entry, bool) {
+	if _, marked := attrs.Get(semconv.ContextLedgerCountedBy); !marked || event == semconv.EventIdentityChanged {
+		return entry{}, false
+	}
+	found := entry{call: call.Read(attrs), place: where}
+	switch {
+	case event == semconv.EventOutcome:
+		found.readTask(attrs)
+	case found.call.Compaction.Outcome != "":
+		found.readCompaction(occasion)
+	default:
+		found.found = measurements(&found.call)
+		found.readMarks(occasion)
+	}
+	return found, true
+}
+
+// readTask reads the end of a task, which is told by one word; another word that comes later is told again.
+func (e *entry) readTask(attrs pcommon.Map) {
+	word := text(attrs, semconv.ContextLedgerTaskOutcome)
+	e.found = []measurement{one(semconv.MetricTasks, pair{semconv.ContextLedgerTaskOutcome, word})}
+	e.known = []string{"t:" + text(attrs, semconv.ContextLedgerOutcomeID) + "\x00" + e.call.Task.ID + "\x00" + word}
+	e.kept = e.known
+}
+
+func (e *entry) readCompaction(occasion string) {
+	e.found = compaction(&e.call)
+	e.known = []string{"c:" + occasion}
+	if id := e.call.Compaction.Event; id != "" {
+		e.known = []string{"c:" + id}
+	}
+	e.kept = e.known
+}
+
+// readMarks finds what tells the call from others. A ledger's own id does so even where a gateway gives two calls the
+// same answer; a record without one is known by the id of its answer, and so is one with it if another instrumentation
+// told that answer before. One without either is known by where and when it was told.
+func (e *entry) readMarks(occasion string) {
+	id, answer := e.call.Origin.EntryID, e.call.Request.ResponseID
+	switch {
+	case id != "" && answer != "":
+		e.known, e.kept = []string{"e:" + id, "r:" + answer}, []string{"e:" + id, "x:" + answer}
+	case id != "":
+		e.known = []string{"e:" + id}
+		e.kept = e.known
+	case answer != "":
+		e.known, e.kept = []string{"r:" + answer, "x:" + answer}, []string{"r:" + answer}
+	default:
+		e.known = []string{occasion + "\x00" + e.said()}
+		e.kept = e.known
+	}
+}
+
+// said tells two calls without an id apart that were told at the same time.
+func (e *entry) said() string {
+	c := &e.call
+	return c.Task.Session + "\x00" + c.Model.Requested + "\x00" + digits(c.Usage.Input) + "\x00" + digits(c.Usage.Output)
+}
+
+func digits(count *int64) string {
+	if count == nil {
+		return ""
+	}
+	return strconv.FormatInt(*count, 10)
+}
+
+func text(attrs pcommon.Map, key string) string {
+	value, ok := attrs.Get(key)
+	if !ok || value.Type() != pcommon.ValueTypeStr {
+		return ""
+	}
+	return value.Str()
+}

@@ -1,0 +1,132 @@
+package contextledgerconnector
+
+import (
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/call"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/semconv"
+)
+
+// pair is an attribute of a point or a resource.
+type pair struct{ key, value string }
+
+// measurement is what one entry adds to one metric: a whole number, or an amount where the metric's unit is divisible.
+// Pairs without a value are not told.
+type measurement struct {
+	metric string
+	whole  int64
+	amount float64
+	own    []pair
+}
+
+// shared are the attributes that every metric of an entry has, in the order of the registry.
+func shared(c *call.Call) []pair {
+	return []pair{
+		{semconv.GenAIProviderName, c.Model.Provider},
+		{semconv.GenAIRequestModel, c.Model.Requested},
+		{semconv.ContextLedgerProviderSurface, c.Model.Surface},
+		{semconv.GenAIAgentName, c.Task.Agent},
+	}
+}
+
+// measurements gives everything that a call adds to the metrics; what is unknown adds nothing.
+func measurements(c *call.Call) []measurement {
+	same := pair{semconv.ContextLedgerIdentity, c.IdentityWord()}
+	outcome := pair{semconv.ContextLedgerCacheOutcome, c.Verdict.Outcome}
+	found := make([]measurement, 0, 16)
+	found = append(found, one(semconv.MetricCalls,
+		outcome, same,
+		pair{semconv.ContextLedgerRequestKind, c.Task.Kind},
+		pair{semconv.ErrorType, c.Request.ErrorType},
+	))
+	found = tokens(found, c)
+	found = whole(found, semconv.MetricOutputTokens, c.Usage.Output)
+	found = whole(found, semconv.MetricReusableTokens, c.Verdict.Reusable, same)
+	if c.Verdict.Cause != "" && positive(c.Verdict.Avoidable) {
+		found = whole(found, semconv.MetricMissTokens, c.Verdict.Avoidable,
+			pair{semconv.ContextLedgerMissCause, c.Verdict.Cause}, same)
+	}
+	for _, part := range c.Context.IdentityChanged {
+		found = append(found, one(semconv.MetricIdentityChanges, pair{semconv.ContextLedgerPart, part}))
+	}
+	found = checks(found, c.Checks)
+	if positive(c.Request.RepeatedReadBytes) {
+		found = whole(found, semconv.MetricRepeatedRead, c.Request.RepeatedReadBytes)
+	}
+	found = amount(found, semconv.MetricTimeToFirstToken, c.Request.TimeToFirstToken, outcome)
+	return costs(found, c.Cost)
+}
+
+// tokens adds the prompt tokens in exclusive classes. Counts that contradict each other have no class: they are told
+// as one whole of which nobody knows what was cached.
+func tokens(found []measurement, c *call.Call) []measurement {
+	source := func(word string) pair { return pair{semconv.ContextLedgerTokenSource, word} }
+	rest, word := c.Usage.Uncached(), semconv.TokenSourceUncached
+	if rest == nil {
+		rest, word = c.Usage.Unreported(), semconv.TokenSourceUnreported
+	}
+	if rest != nil && *rest < 0 {
+		return whole(found, semconv.MetricInputTokens, c.Usage.Input, source(semconv.TokenSourceUnreported))
+	}
+	found = whole(found, semconv.MetricInputTokens, c.Usage.CacheRead, source(semconv.TokenSourceCacheRead))
+	found = whole(found, semconv.MetricInputTokens, c.Usage.CacheWrite, source(semconv.TokenSourceCacheWrite))
+	return whole(found, semconv.MetricInputTokens, rest, source(word))
+}
+
+func checks(found []measurement, c call.Checks) []measurement {
+	pillars := [...]pair{
+		{semconv.PillarPolicy, c.Policy},
+		{semconv.PillarRepository, c.Repository},
+		{semconv.PillarTools, c.Tools},
+		{semconv.PillarConstraints, c.Constraints},
+		{semconv.PillarState, c.State},
+	}
+	for _, looked := range pillars {
+		if looked.value != "" {
+			found = append(found, one(semconv.MetricChecks,
+				pair{semconv.ContextLedgerPillar, looked.key}, pair{semconv.ContextLedgerVerdict, looked.value}))
+		}
+	}
+	return found
+}
+
+// costs adds money alone: quota is none. An entry has no parts of its cost, only the whole.
+func costs(found []measurement, c call.Cost) []measurement {
+	if c.Unit != semconv.CostUnitUsd || c.Amount == nil {
+		return found
+	}
+	total := pair{semconv.ContextLedgerCostComponent, semconv.CostComponentTotal}
+	found = amount(found, semconv.MetricCost, c.Amount, total)
+	return amount(found, semconv.MetricCostWithoutCache, c.WithoutCache, total)
+}
+
+// compaction gives what a compaction that is over adds to the metrics.
+func compaction(c *call.Call) []measurement {
+	found := []measurement{one(semconv.MetricCompactions,
+		pair{semconv.ContextLedgerCompactionKind, c.Compaction.Kind},
+		pair{semconv.ContextLedgerCompactionTrigger, c.Compaction.Trigger},
+		pair{semconv.ContextLedgerCompactionOutcome, c.Compaction.Outcome},
+		pair{semconv.ContextLedgerCompactionValidatorResult, c.Compaction.ValidatorResult},
+	)}
+	found = whole(found, semconv.MetricCompactionTokens, c.Compaction.TokensBefore,
+		pair{semconv.ContextLedgerSide, semconv.SideBefore})
+	return whole(found, semconv.MetricCompactionTokens, c.Compaction.TokensAfter, pair{semconv.ContextLedgerSide, semconv.SideAfter})
+}
+
+func one(metric string, own ...pair) measurement {
+	return measurement{metric: metric, whole: 1, own: own}
+}
+
+func whole(found []measurement, metric string, count *int64, own ...pair) []measurement {
+	if count == nil {
+		return found
+	}
+	return append(found, measurement{metric: metric, whole: *count, own: own})
+}
+
+func amount(found []measurement, metric string, value *float64, own ...pair) []measurement {
+	if value == nil {
+		return found
+	}
+	return append(found, measurement{metric: metric, amount: *value, own: own})
+}
+
+func positive(count *int64) bool { return count != nil && *count > 0 }

@@ -1,0 +1,237 @@
+package contextledgerconnector
+
+import (
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/semconv"
+)
+
+// Words of what a bound gathered, in the connector's own telemetry.
+const (
+	boundValues    = "values"
+	boundSeries    = "series"
+	boundResources = "resources"
+)
+
+// tally holds what was counted, within the limits. It is not safe for two at a time.
+type tally struct {
+	limits    LimitsConfig
+	exemplars bool
+	bounds    *bounds
+	resources map[string]*resource
+	counts    map[string]int
+	since     time.Time
+	exceeded  func(bound string)
+	key       []byte
+}
+
+// resource holds the series of one resource by metric.
+type resource struct {
+	attrs  []pair
+	series map[string]map[string]*series
+}
+
+// series is one line of a metric: a sum of whole numbers or amounts, or a histogram of amounts.
+type series struct {
+	attrs     []pair
+	start     time.Time
+	last      time.Time
+	fresh     bool
+	whole     int64
+	amount    float64
+	buckets   []uint64
+	exemplars []exemplar
+}
+
+// exemplar is a measurement that leads to its span. The zero value is none.
+type exemplar struct {
+	place
+	whole  int64
+	amount float64
+}
+
+func newTally(config *Config, now time.Time, exceeded func(string)) *tally {
+	return &tally{
+		limits:    config.Limits,
+		exemplars: config.Exemplars,
+		bounds:    newBounds(config.Limits.Values),
+		resources: map[string]*resource{},
+		counts:    map[string]int{},
+		since:     now,
+		exceeded:  exceeded,
+	}
+}
+
+// size gives how many series are held.
+func (t *tally) size() int64 {
+	var total int64
+	for _, found := range t.resources {
+		for _, lines := range found.series {
+			total += int64(len(lines))
+		}
+	}
+	return total
+}
+
+// add counts an entry of a resource.
+func (t *tally) add(from []pair, e *entry, now time.Time) {
+	held := t.resource(from)
+	base := t.fit(nil, shared(&e.call))
+	for i := range e.found {
+		m := &e.found[i]
+		t.line(held, m.metric, t.fit(base, m.own), now).add(m, e.place, t.exemplars)
+	}
+}
+
+// fit gives the pairs that are told, after those of `base`.
+func (t *tally) fit(base, pairs []pair) []pair {
+	found := make([]pair, len(base), len(base)+len(pairs))
+	copy(found, base)
+	for _, told := range pairs {
+		if told.value == "" {
+			continue
+		}
+		value, whole := t.bounds.fit(told.key, told.value)
+		if !whole {
+			t.exceeded(boundValues)
+		}
+		found = append(found, pair{told.key, value})
+	}
+	return found
+}
+
+func (t *tally) resource(attrs []pair) *resource {
+	t.key = spell(t.key[:0], attrs)
+	if held, ok := t.resources[string(t.key)]; ok {
+		return held
+	}
+	if len(attrs) > 0 && len(t.resources) >= t.limits.Resources {
+		t.exceeded(boundResources)
+		return t.resource(nil)
+	}
+	held := &resource{attrs: slices.Clone(attrs), series: map[string]map[string]*series{}}
+	t.resources[string(t.key)] = held
+	return held
+}
+
+func (t *tally) line(held *resource, metric string, attrs []pair, now time.Time) *series {
+	t.key = spell(t.key[:0], attrs)
+	lines := held.series[metric]
+	if found, ok := lines[string(t.key)]; ok {
+		found.last, found.fresh = now, true
+		return found
+	}
+	if t.counts[metric] >= t.limits.Series && !isOverflow(attrs) {
+		t.exceeded(boundSeries)
+		return t.line(held, metric, []pair{{overflow, "true"}}, now)
+	}
+	if lines == nil {
+		lines = map[string]*series{}
+		held.series[metric] = lines
+	}
+	made := &series{attrs: attrs, start: t.since, last: now, fresh: true}
+	if limits := semconv.Metrics[metric].Boundaries; limits != nil {
+		made.buckets = make([]uint64, len(limits)+1)
+	}
+	lines[string(t.key)] = made
+	t.counts[metric]++
+	return made
+}
+
+func isOverflow(attrs []pair) bool { return len(attrs) == 1 && attrs[0].key == overflow }
+
+// spell writes pairs so that two lists of them are equal where their texts are.
+func spell(into []byte, pairs []pair) []byte {
+	for _, told := range pairs {
+		into = append(into, told.key...)
+		into = append(into, 0)
+		into = append(into, told.value...)
+		into = append(into, 0)
+	}
+	return into
+}
+
+func (s *series) add(m *measurement, where place, exemplars bool) {
+	s.whole += m.whole
+	s.amount += m.amount
+	bucket := 0
+	if s.buckets != nil {
+		bucket = sort.SearchFloat64s(semconv.Metrics[m.metric].Boundaries, m.amount)
+		s.buckets[bucket]++
+	}
+	if !exemplars || where.trace.IsEmpty() {
+		return
+	}
+	if s.exemplars == nil {
+		s.exemplars = make([]exemplar, max(1, len(s.buckets)))
+	}
+	s.exemplars[bucket] = exemplar{where, m.whole, m.amount}
+}
+
+// expire forgets series without a call since `limits.Idle`, and the values that only they had.
+func (t *tally) expire(now time.Time) {
+	if t.limits.Idle == 0 || !t.dropIdle(now.Add(-t.limits.Idle)) {
+		return
+	}
+	t.bounds.retain(t.pairs)
+}
+
+func (t *tally) dropIdle(before time.Time) bool {
+	dropped := false
+	for key, held := range t.resources {
+		for metric, lines := range held.series {
+			for line, found := range lines {
+				if found.last.Before(before) {
+					delete(lines, line)
+					t.counts[metric]--
+					dropped = true
+				}
+			}
+			if len(lines) == 0 {
+				delete(held.series, metric)
+			}
+		}
+		if len(held.series) == 0 {
+			delete(t.resources, key)
+		}
+	}
+	return dropped
+}
+
+// pairs gives the attributes of every series.
+func (t *tally) pairs(yield func(pair) bool) {
+	for _, held := range t.resources {
+		for _, lines := range held.series {
+			for _, found := range lines {
+				for _, told := range found.attrs {
+					if !yield(told) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// settle ends an interval: what is counted from now on is of the next one. Where sums are deltas they begin anew.
+func (t *tally) settle(now time.Time, anew bool) {
+	t.since = now
+	for _, held := range t.resources {
+		for _, lines := range held.series {
+			for _, found := range lines {
+				found.settle(now, anew)
+			}
+		}
+	}
+}
+
+func (s *series) settle(now time.Time, anew bool) {
+	clear(s.exemplars)
+	if !anew {
+		return
+	}
+	s.whole, s.amount, s.start, s.fresh = 0, 0, now, false
+	clear(s.buckets)
+}

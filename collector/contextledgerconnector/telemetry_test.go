@@ -1,0 +1,119 @@
+package contextledgerconnector
+
+import (
+	"context"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/connector/connectortest"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/otel-context-ledger/otel-context-ledger/collector/contextledgerconnector/internal/metadata"
+)
+
+// The connector tells what became of each entry, what its bounds gathered, and how many series it holds.
+func TestOwnTelemetry(t *testing.T) {
+	heard := componenttest.NewTelemetry()
+	t.Cleanup(func() { require.NoError(t, heard.Shutdown(context.Background())) })
+	set := connectortest.NewNopSettings(metadata.Type)
+	set.TelemetrySettings = heard.NewTelemetrySettings()
+	config := createDefaultConfig().(*Config)
+	config.Limits.Values = 1
+	made, err := NewFactory().CreateTracesToMetrics(context.Background(), set, config, consumertest.NewNop())
+	require.NoError(t, err)
+	require.NoError(t, made.Start(context.Background(), componenttest.NewNopHost()))
+	none := map[string]any{"context_ledger.counted_by": "none"}
+	require.NoError(t, made.ConsumeTraces(context.Background(), spans(
+		merged(none, id("a", ""), map[string]any{"context_ledger.model_id": "m"}),
+		merged(none, id("a", ""), map[string]any{"context_ledger.model_id": "m"}),
+		merged(none, id("b", ""), map[string]any{"context_ledger.model_id": "n"}),
+		merged(none, map[string]any{"context_ledger.aggregate": true}),
+		counted("sdk", id("c", "")),
+	)))
+	assert.Equal(t, map[string]int64{"counted": 2, "duplicate": 1, "aggregate": 1, "counted_elsewhere": 1},
+		sums(t, heard, "otelcol_connector_context_ledger_entries"))
+	assert.Equal(t, map[string]int64{"values": 1}, sums(t, heard, "otelcol_connector_context_ledger_overflow"))
+	assert.Equal(t, map[string]int64{"": 2}, sums(t, heard, "otelcol_connector_context_ledger_series"))
+	require.NoError(t, made.Shutdown(context.Background()))
+}
+
+// What metadata.yaml says of the connector's own metrics is what they are.
+func TestMetadataIsTrue(t *testing.T) {
+	text, err := os.ReadFile("metadata.yaml")
+	require.NoError(t, err)
+	var said struct {
+		Type   string
+		Status struct {
+			Stability map[string][]string
+		}
+		Telemetry struct {
+			Metrics map[string]struct{ Description, Unit string }
+		}
+	}
+	require.NoError(t, yaml.Unmarshal(text, &said))
+	assert.Equal(t, metadata.Type.String(), said.Type)
+	assert.Equal(t, map[string][]string{
+		strings.ToLower(metadata.TracesToMetricsStability.String()): {"traces_to_metrics", "logs_to_metrics"},
+	}, said.Status.Stability)
+	heard := componenttest.NewTelemetry()
+	t.Cleanup(func() { require.NoError(t, heard.Shutdown(context.Background())) })
+	builder, err := metadata.NewTelemetryBuilder(heard.NewTelemetrySettings())
+	require.NoError(t, err)
+	require.NoError(t, builder.RegisterConnectorContextLedgerSeriesCallback(func() int64 { return 1 }))
+	builder.ConnectorContextLedgerEntries.Add(context.Background(), 1)
+	builder.ConnectorContextLedgerFlushFailures.Add(context.Background(), 1)
+	builder.ConnectorContextLedgerOverflow.Add(context.Background(), 1)
+	for name, about := range said.Telemetry.Metrics {
+		found, err := heard.GetMetric("otelcol_" + name)
+		require.NoError(t, err)
+		assert.Equal(t, about.Description+" [Development]", found.Description)
+		assert.Equal(t, about.Unit, found.Unit)
+	}
+	assert.Len(t, said.Telemetry.Metrics, 4)
+}
+
+// Both sides may be given data by many at once while metrics are sent on.
+func TestConcurrency(t *testing.T) {
+	told := newListener(t, createDefaultConfig().(*Config))
+	var all sync.WaitGroup
+	for worker := range 8 {
+		all.Go(func() {
+			for i := range 50 {
+				entry := merged(id(string(rune('a'+worker))+string(rune('0'+i)), ""), map[string]any{"context_ledger.counted_by": "none"})
+				assert.NoError(t, told.traces.ConsumeTraces(context.Background(), spans(entry)))
+				assert.NoError(t, told.logs.ConsumeLogs(context.Background(), logs("context_ledger.entry", entry)))
+				if i%10 == 0 {
+					assert.NoError(t, told.counter().flush(context.Background(), time.Now()))
+				}
+			}
+		})
+	}
+	all.Wait()
+	told.stop(t)
+	latest := told.points("context_ledger.calls")
+	assert.EqualValues(t, 400, latest[len(latest)-1].IntValue())
+}
+
+// sums gives the points of a metric by the value of their one attribute.
+func sums(t *testing.T, heard *componenttest.Telemetry, name string) map[string]int64 {
+	t.Helper()
+	metric, err := heard.GetMetric(name)
+	require.NoError(t, err)
+	found := map[string]int64{}
+	for _, point := range metric.Data.(metricdata.Sum[int64]).DataPoints {
+		word := ""
+		for _, told := range point.Attributes.ToSlice() {
+			word = told.Value.AsString()
+		}
+		found[word] += point.Value
+	}
+	return found
+}
