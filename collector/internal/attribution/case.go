@@ -173,3 +173,8 @@ func Written(answer Answer, request segments.Request) string {
 func Woken(head *lineage.Head) bool {
 	return head != nil && head.Forked && head.TurnEnded
 }
+
+// Grain is the largest loss at the end of what was expected that a provider's blocks can explain.
+func Grain(expected int64) int64 {
+	return max(largestBlock, int64(significantShare*float64(expected)))
+}

@@ -168,7 +168,7 @@ func evicted(c Case, head *lineage.Head) *cause.Cause {
 // granular: a provider that keeps state at checkpoints reuses less than the common prefix where no earlier prompt ended,
 // and one that counts in blocks nobody documented leaves out a part of the last one.
 func granular(c Case, _ *lineage.Head) *cause.Cause {
-	grain := max(largestBlock, int64(significantShare*float64(or0(c.Expected))))
+	grain := Grain(or0(c.Expected))
 	lost, inside := c.Shortfall(), c.Link.Relation == lineage.Rewinds
 	if !inside && (c.cached() == 0 || lost > grain) {
 		return nil

@@ -33,7 +33,7 @@ func causes(c Case) []cause.Cause {
 	case !c.lost():
 		return unstored(c, head)
 	}
-	found := arranged(c, head, content(c, head), append(model(c, head), candidates(c, head)...))
+	found := arranged(c, content(c, head), append(model(c, head), candidates(c, head)...))
 	if len(found) == 0 {
 		return []cause.Cause{intact(c, head)}
 	}
@@ -167,28 +167,37 @@ func editsMemory(message any) bool {
 }
 
 // arranged puts the causes in order: which one leads, and what stands beside it.
-func arranged(c Case, head *lineage.Head, content, others []cause.Cause) []cause.Cause {
-	if len(content) > 0 && len(others) > 0 && shrunk(others[0]) {
+func arranged(c Case, content, others []cause.Cause) []cause.Cause {
+	if len(content) == 0 {
+		return others
+	}
+	safe, known := Intact(c.Link, c.Outline)
+	found := Arranged(content, others, !known || c.cached()+c.slack() >= safe)
+	early := c.belowEstimate() > c.slack() && or0(c.Reusable) > or0(c.Rules.Minimum)
+	if early && len(others) == 0 && !c.marked() {
+		found = append(found, cause.Fits(semconv.MissCauseGranularity, "counters"))
+	}
+	return withClient(c, found)
+}
+
+// Arranged puts differences in content and outside it in order; `reached` says whether the provider reused all that
+// stands before the first difference in content.
+func Arranged(content, others []cause.Cause, reached bool) []cause.Cause {
+	if len(content) == 0 {
+		return others
+	}
+	if len(others) > 0 && shrunk(others[0]) {
+		content = slices.Clone(content)
 		for at := range content {
 			if content[at].Name == semconv.MissCauseHistoryCompacted {
 				content[at].Detail = []string{downshift}
 			}
 		}
 	}
-	if len(content) == 0 {
-		return others
-	}
-	safe, known := Intact(c.Link, c.Outline)
-	reached := !known || c.cached()+c.slack() >= safe
 	if len(others) > 0 && leads(others[0], content[0], reached) {
-		return withClient(c, slices.Concat(others, content))
+		return slices.Concat(others, content)
 	}
-	found := slices.Concat(content, others)
-	early := c.belowEstimate() > c.slack() && or0(c.Reusable) > or0(c.Rules.Minimum)
-	if early && len(others) == 0 && !c.marked() {
-		found = append(found, cause.Fits(semconv.MissCauseGranularity, "counters"))
-	}
-	return withClient(c, found)
+	return slices.Concat(content, others)
 }
 
 func shrunk(other cause.Cause) bool {

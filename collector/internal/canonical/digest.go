@@ -135,3 +135,12 @@ func set(member Member) ([]any, bool) {
 	}
 	return sorted, true
 }
+
+// Read reads the 32 hex digits of a digest.
+func Read(digits string) (Digest, bool) {
+	raw, err := hex.DecodeString(digits)
+	if err != nil || len(raw) != len(None) {
+		return None, false
+	}
+	return Digest(raw), true
+}

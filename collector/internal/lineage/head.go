@@ -123,10 +123,11 @@ type Name struct {
 }
 
 // Arrival is what comes with a request from outside: the id that its session gets if it is a new one, the endpoint that
-// it goes to, and the time before which a prefix must not have been used last if the provider is to hold it still; nil is
-// unknown.
+// it goes to, when it was opened, and the time before which a prefix must not have been used last if the provider is to
+// hold it still; nil is unknown.
 type Arrival struct {
 	Session    string
 	Endpoint   string
+	Opened     float64
 	AliveSince *float64
 }

@@ -77,7 +77,7 @@ func (l *Lineage) Link(names []Name, sent segments.Request, outline *segments.Ou
 		heads = l.candidates(outline)
 	}
 	given := request{outline, found}
-	best, matched := l.best(heads, given, explicit, arrival.AliveSince)
+	best, matched := l.best(heads, given, explicit, arrival)
 	if !matched {
 		return l.alone(link, given, explicit, known)
 	}
@@ -121,15 +121,17 @@ func parent(session string, head *Head) string {
 	return ""
 }
 
-func (l *Lineage) best(heads []*Head, given request, explicit bool, aliveSince *float64) (match, bool) {
+// best is the match that tells most. A head that was opened later is none of the request's past: calls are told of in the
+// order in which they end.
+func (l *Lineage) best(heads []*Head, given request, explicit bool, arrival Arrival) (match, bool) {
 	var best match
 	var most []float64
 	for _, head := range heads {
 		found, related := relate(head, given.outline)
-		if !related || !l.admits(found, given, explicit) {
+		if !related || head.Opened > arrival.Opened || !l.admits(found, given, explicit) {
 			continue
 		}
-		if rank := found.rank(given, aliveSince); most == nil || slices.Compare(rank, most) > 0 {
+		if rank := found.rank(given, arrival.AliveSince); most == nil || slices.Compare(rank, most) > 0 {
 			best, most = found, rank
 		}
 	}

@@ -79,7 +79,7 @@ func (p *Prompts) Forget(session string) { p.lineage.Forget(session) }
 func (p *Prompts) Open(sent Sent, outline *segments.Outline) Draft {
 	rules := p.rules(sent)
 	found := p.identifier.Identify(sent.Request, outline, sent.Surface.Facts.Surface, sent.Repository)
-	arrival := lineage.Arrival{Session: "s-" + sent.Entry, Endpoint: sent.Endpoint}
+	arrival := lineage.Arrival{Session: "s-" + sent.Entry, Endpoint: sent.Endpoint, Opened: sent.Opened}
 	if rules.Lifetime != nil {
 		alive := sent.Opened - *rules.Lifetime
 		arrival.AliveSince = &alive

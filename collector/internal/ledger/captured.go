@@ -1,0 +1,117 @@
+package ledger
+
+import (
+	"regexp"
+
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/attribution"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/call"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/canonical"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/prompts"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/segments"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/semconv"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/traces"
+)
+
+// captured is what was found out by a captured request.
+type captured struct{ prompts.Finding }
+
+// prompted holds a captured request against the earlier ones of its session, and tells the digests that follow from it;
+// nil where none was captured, or is to be kept, or can be read.
+func (s *State) prompted(c *call.Call) *captured {
+	if c.Content == nil || s.options.CapturedBytes == 0 || !ownOf(c) {
+		return nil
+	}
+	request, ok := request(c)
+	if !ok {
+		return nil
+	}
+	outline := segments.Cut(request)
+	if outline.Total > s.options.CapturedBytes {
+		return nil
+	}
+	sent := prompts.Sent{
+		Entry: traces.Name(c), Endpoint: c.Model.Endpoint, Request: request, Names: names(c), Parent: c.Task.ParentSession,
+		Surface:    prompts.Surface{Facts: s.options.Lore.For(c.Model.Surface, c.Model.Provider), API: c.Model.API},
+		Repository: c.Context.RepoSnapshot, Opened: traces.Seconds(c.Place.Start),
+	}
+	s.captured.mu.Lock()
+	draft := s.captured.prompts.Open(sent, outline)
+	found := &captured{s.captured.prompts.Close(draft, answer(c), traces.Seconds(c.Place.End))}
+	s.captured.mu.Unlock()
+	s.tell(c, found)
+	return found
+}
+
+// request reads the captured parts; false where one is no JSON.
+func request(c *call.Call) (segments.Request, bool) {
+	tools, wrong := read(c.Content.Tools)
+	system, also := read(c.Content.System)
+	messages, too := read(c.Content.Messages)
+	return segments.Request{
+		Model: c.Model.Requested, Tools: tools, System: system, Messages: messages, Effort: c.Model.Effort,
+		Settings: tier(c.Model.ServiceTier), ClientVersion: c.Model.ClientVersion,
+	}, !wrong && !also && !too && len(messages) > 0
+}
+
+func tier(said string) canonical.Object {
+	if said == "" {
+		return nil
+	}
+	return canonical.Object{{Name: "service_tier", Value: said}}
+}
+
+func read(parts [][]byte) (values []any, wrong bool) {
+	for _, part := range parts {
+		value, err := canonical.Parse(string(part))
+		if err != nil {
+			return nil, true
+		}
+		values = append(values, value)
+	}
+	return values, false
+}
+
+// turnEnds are how an answer says that it is whole, in the words of the dialects.
+var turnEnds = regexp.MustCompile(`^(?:stop|end_turn|completed)$`)
+
+func answer(c *call.Call) attribution.Answer {
+	reasons, calls := c.Request.FinishReasons, c.Request.ToolCalls
+	return attribution.Answer{
+		Usage: c.Usage, Response: c.Request.ResponseID, Served: c.Model.Served, Route: c.Model.Route,
+		TurnEnded: len(reasons) > 0 && turnEnds.MatchString(reasons[0]) && (calls == nil || *calls == 0),
+		Verdict:   c.Verdict.Provider, End: c.Request.End,
+	}
+}
+
+// tell writes into a call what its captured request says of it, where nobody said it before.
+func (s *State) tell(c *call.Call, found *captured) {
+	draft, outline := found.Draft, found.Draft.Outline
+	if c.Task.Session == "" {
+		c.Task.Session, c.Task.SessionSource = draft.Link.Session, semconv.SessionSourceLineage
+	}
+	if c.Task.ForkOf == "" && !c.Ours() {
+		c.Task.ForkOf = prompts.Origin(draft)
+	}
+	if c.Ours() || len(c.Context.Locator) > 0 {
+		return
+	}
+	length := int64(len(outline.Messages))
+	c.Context.HistoryLength, c.Context.Locator = &length, outline.Locate(s.export)
+	c.Context.Identity, c.Context.CacheIdentity = s.export.Write(draft.Identity.Context), s.export.Write(draft.Identity.Cache)
+	for part, into := range map[string]*string{
+		semconv.PartPolicy: &c.Context.Policy, semconv.PartPolicyWire: &c.Context.PolicyWire,
+		semconv.PartTools: &c.Context.ToolSchema, semconv.PartToolsWire: &c.Context.ToolWire,
+	} {
+		*into = s.exported(draft.Identity.Part(part))
+	}
+	c.Origin.DigestScheme = s.export.Scheme()
+}
+
+// exported is a part's digest as it leaves, empty for none.
+func (s *State) exported(digits string) string {
+	digest, ok := canonical.Read(digits)
+	if !ok {
+		return ""
+	}
+	return s.export.Write(digest)
+}

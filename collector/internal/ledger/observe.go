@@ -1,0 +1,214 @@
+package ledger
+
+import (
+	"encoding/hex"
+	"slices"
+	"time"
+
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/attribution"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/call"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/lineage"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/observed"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/semconv"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/traces"
+)
+
+// Views, by what a call was judged.
+const (
+	ByContent  = "content"
+	ByLocator  = "locator"
+	ByCounters = "counters"
+	ByProcess  = "process"
+)
+
+// Seen is what became of a call. View is by what it was judged, empty where it was not. Known says that there was an
+// earlier call to hold it against. Repeated calls were told of before, and were not judged again.
+type Seen struct {
+	View     string
+	Known    bool
+	Repeated bool
+	Late     bool
+}
+
+// Observe judges a call by what is known of its session, writes the verdict into it, and remembers it for the calls to
+// come. Calls should come in the order of their starts, as far as that is known.
+//
+// The verdict of the process that made the call stands, and so does that of another collector, unless it knew of no earlier
+// call (cold_start, previous_unknown) and this ledger does: then its word is kept beside ours. Usage that other calls told
+// already is passed over.
+func (s *State) Observe(c *call.Call, now time.Time) Seen {
+	if c.Origin.Aggregate {
+		return Seen{}
+	}
+	if event(c) {
+		s.compacted(c, now)
+		return Seen{}
+	}
+	s.name(c)
+	if s.repeats(c) {
+		s.counts.repeated.Add(1)
+		return Seen{Repeated: true}
+	}
+	found := s.prompted(c)
+	return s.traced(c, found, now)
+}
+
+// event says whether a record tells of a compaction, and of no call.
+func event(c *call.Call) bool {
+	told := c.Compaction.Kind != "" || c.Compaction.Trigger != "" || c.Compaction.Outcome != ""
+	return told && c.Usage.Input == nil && c.Usage.Output == nil && c.Origin.EntryID == ""
+}
+
+// compacted remembers that a session's history was compacted.
+func (s *State) compacted(c *call.Call, now time.Time) {
+	undone := []string{
+		semconv.CompactionOutcomeFailed, semconv.CompactionOutcomeSkipped, semconv.CompactionOutcomeEmpty,
+		semconv.CompactionOutcomeOrphaned,
+	}
+	if c.Task.Session == "" || slices.Contains(undone, c.Compaction.Outcome) {
+		return
+	}
+	h := s.shard(c.Task.Session)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if found, held := h.known(c.Task.Session); held {
+		found.Compacted = true
+		s.keep(h, found, now)
+	}
+}
+
+// name gives a call without a session that of its trace: what one trace holds belongs together.
+func (s *State) name(c *call.Call) {
+	if c.Task.Session != "" {
+		return
+	}
+	s.counts.unnamed.Add(1)
+	if trace := c.Place.Trace; !trace.IsEmpty() && c.Content == nil {
+		c.Task.Session, c.Task.SessionSource = "trace-"+hex.EncodeToString(trace[:]), semconv.SessionSourceLineage
+	}
+}
+
+// repeats says whether a call was told of before, as a span and a log record of it, or a batch that is sent again.
+func (s *State) repeats(c *call.Call) bool {
+	h := s.shard(c.Task.Session)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	found, _ := h.sessions.Get(c.Task.Session)
+	return found != nil && slices.ContainsFunc(traces.Known(c), func(name traces.Part) bool {
+		return slices.Contains(found.Told, name)
+	})
+}
+
+// traced holds a call against the traces of its session, and keeps its own.
+func (s *State) traced(c *call.Call, found *captured, now time.Time) Seen {
+	trace := traces.Of(c)
+	rules := s.rules(&trace, c)
+	if c.Task.Session == "" {
+		return s.judge(c, found, traces.Case{Now: &trace, Usage: c.Usage, End: c.Request.End, Rules: rules, Verdict: c.Verdict.Provider},
+			standing{kept: &record{}, now: now}).seen
+	}
+	h := s.shard(c.Task.Session)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	kept, held := h.known(c.Task.Session)
+	compacted := kept.Compacted || c.Compaction.Seen
+	link := traces.Find(traces.Past{Calls: kept.Branches, AliveSince: alive(&trace, rules), Compacted: compacted}, &trace)
+	judged := s.judge(c, found, traces.Case{
+		Link: link, Now: &trace, Usage: c.Usage, End: c.Request.End, Rules: rules, Verdict: c.Verdict.Provider,
+		Compacted: compacted, Resumed: c.Ours() && unaware(c),
+	}, standing{kept, held, now})
+	if link.Late {
+		s.counts.late.Add(1)
+	}
+	s.remember(h, kept, held, judged, now)
+	return judged.seen
+}
+
+// unaware says whether who judged the call before, its process or another collector, knew of no earlier one.
+func unaware(c *call.Call) bool {
+	cold := c.Verdict.Cause == semconv.MissCauseColdStart && len(c.Verdict.Detail) == 0
+	return cold || c.Verdict.Cause == semconv.MissCausePreviousUnknown
+}
+
+func alive(trace *traces.Trace, rules attribution.Rules) float64 {
+	if rules.Lifetime == nil {
+		return 0
+	}
+	return trace.Opened - *rules.Lifetime
+}
+
+func scope(trace *traces.Trace) observed.Scope {
+	return observed.Scope{Surface: trace.Surface, Model: trace.Model, Endpoint: trace.Endpoint}
+}
+
+func (s *State) rules(trace *traces.Trace, c *call.Call) attribution.Rules {
+	known := s.options.Lore.For(c.Model.Surface, c.Model.Provider)
+	s.seen.mu.Lock()
+	caches := s.seen.caches.Of(scope(trace))
+	s.seen.mu.Unlock()
+	rules := attribution.Rules{
+		Block: caches.Block(0), Minimum: known.Minimum, MinimumPrevious: known.MinimumPrevious,
+		MinimumNote: known.MinimumNote, SmallestHit: caches.SmallestHit, Lifetime: known.Lifetime("", trace.Model),
+		Retentions: known.Retentions, WriteLag: known.WriteLag, Markers: known.Markers, Windows: known.Windows,
+	}
+	if known.Block != nil {
+		rules.Block = caches.Block(*known.Block)
+	}
+	return rules
+}
+
+// remember keeps a call's trace in the place of the one that it goes on from, if it does so with the same cache identity;
+// what failed was not cached, and what a side call sent is no part of its agent's history.
+func (s *State) remember(h *shard, kept *record, held bool, judged judged, now time.Time) {
+	c, link, trace := judged.call, judged.link, judged.trace
+	if !held {
+		kept.Whole = judged.first
+	}
+	if c.Request.End != semconv.CallEndFailed && ownOf(c) {
+		s.note(trace, link)
+		trace.Plateau = judged.plateau
+		trace.Anchored(link)
+		if link.Head != nil && link.Grows() && link.Head.Parts.Cache == trace.Parts.Cache && link.Head.Model == trace.Model {
+			name := link.Head.Entry
+			kept.Branches = slices.DeleteFunc(slices.Clone(kept.Branches), func(one traces.Trace) bool { return one.Entry == name })
+		}
+		kept.Branches = last(kept.Branches, *trace, maxBranches)
+		kept.Compacted = false
+	}
+	for _, name := range traces.Known(c) {
+		kept.Told = last(kept.Told, name, maxTold)
+	}
+	s.keep(h, kept, now)
+}
+
+// last are the last items of a list with one more, in a list of their own.
+func last[T any](items []T, one T, most int) []T {
+	kept := items[max(0, len(items)-most+1):]
+	return append(append(make([]T, 0, len(kept)+1), kept...), one)
+}
+
+// ownOf says whether a call is one of the agent's own.
+func ownOf(c *call.Call) bool {
+	return c.Task.Kind == "" || c.Task.Kind == semconv.RequestKindAgent
+}
+
+func (s *State) note(trace *traces.Trace, link traces.Link) {
+	if trace.Cached <= 0 {
+		return
+	}
+	var previous *int64
+	if link.Head != nil {
+		previous = traces.Count(link.Head.Tokens)
+	}
+	s.seen.mu.Lock()
+	defer s.seen.mu.Unlock()
+	s.seen.caches.Note(scope(trace), traces.Count(trace.Cached), previous)
+}
+
+// names are the session's, as far as the call tells it.
+func names(c *call.Call) []lineage.Name {
+	if c.Task.Session == "" {
+		return nil
+	}
+	return []lineage.Name{{Session: c.Task.Session, Source: c.Task.SessionSource}}
+}

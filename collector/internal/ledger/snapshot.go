@@ -1,0 +1,134 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/zeebo/xxh3"
+)
+
+// Version is that of snapshots: one of another version is not read.
+const Version = 1
+
+// A snapshot of a shard is its version, the checksum of the rest, and the rest: its sessions, the least recently used
+// first, without any text of a request.
+const headerSize = 1 + 8
+
+// ErrCorrupt is returned of a snapshot that is not what was written.
+var ErrCorrupt = errors.New("snapshot is corrupt")
+
+// Key is where the snapshot of a shard is kept in a store.
+func Key(shard int) string { return fmt.Sprintf("sessions-%02d", shard) }
+
+// Save writes the shards that were changed since they were saved last, each by its key, and gives how many bytes that
+// were. What cannot be written is tried again next time, and its error given.
+func (s *State) Save(put func(key string, snapshot []byte) error) (written int64, err error) {
+	for at := range s.shards {
+		kept, taken := s.take(at)
+		if !taken {
+			continue
+		}
+		snapshot := encode(kept)
+		if failed := put(Key(at), snapshot); failed != nil {
+			s.dirty(at)
+			err = errors.Join(err, fmt.Errorf("%s: %w", Key(at), failed))
+			continue
+		}
+		written += int64(len(snapshot))
+	}
+	return written, err
+}
+
+// take copies the sessions of a shard that was changed. What a copy refers to is never changed in place.
+func (s *State) take(at int) ([]record, bool) {
+	h := &s.shards[at]
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.changed {
+		return nil, false
+	}
+	kept := make([]record, 0, h.sessions.Len())
+	for _, one := range h.sessions.All {
+		kept = append(kept, *one)
+	}
+	h.changed = false
+	return kept, true
+}
+
+func (s *State) dirty(at int) {
+	h := &s.shards[at]
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.changed = true
+}
+
+// encode cannot fail: a record holds nothing that gob does not know.
+func encode(kept []record) []byte {
+	var body bytes.Buffer
+	if err := gob.NewEncoder(&body).Encode(kept); err != nil {
+		return nil
+	}
+	snapshot := binary.BigEndian.AppendUint64([]byte{Version}, xxh3.Hash(body.Bytes()))
+	return append(snapshot, body.Bytes()...)
+}
+
+func decode(snapshot []byte) ([]record, error) {
+	if len(snapshot) < headerSize {
+		return nil, fmt.Errorf("%w: %d bytes", ErrCorrupt, len(snapshot))
+	}
+	if snapshot[0] != Version {
+		return nil, fmt.Errorf("%w: version %d", ErrCorrupt, snapshot[0])
+	}
+	body := snapshot[headerSize:]
+	if binary.BigEndian.Uint64(snapshot[1:headerSize]) != xxh3.Hash(body) {
+		return nil, fmt.Errorf("%w: wrong checksum", ErrCorrupt)
+	}
+	var kept []record
+	if err := gob.NewDecoder(bytes.NewReader(body)).Decode(&kept); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return kept, nil
+}
+
+// Load reads what Save wrote. A shard that cannot be read starts empty, is counted as lost, and its error given; so does
+// one that `get` has nothing of, which is no loss. Sessions that were told of meanwhile stay as they are.
+func (s *State) Load(get func(key string) ([]byte, error), now time.Time) error {
+	var lost error
+	for at := range s.shards {
+		snapshot, err := get(Key(at))
+		if err == nil && len(snapshot) > 0 {
+			err = s.fill(at, snapshot, now)
+		}
+		if err != nil {
+			s.counts.lostShards.Add(1)
+			lost = errors.Join(lost, fmt.Errorf("%s: %w", Key(at), err))
+		}
+	}
+	return lost
+}
+
+func (s *State) fill(at int, snapshot []byte, now time.Time) error {
+	kept, err := decode(snapshot)
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(kept, func(a, b record) int { return a.Seen.Compare(b.Seen) })
+	h := &s.shards[at]
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, one := range kept {
+		_, held := h.sessions.Get(one.Name)
+		if held || place(one.Name) != uint64(at) || now.Sub(one.Seen) > s.options.Idle {
+			continue
+		}
+		seen := one.Seen
+		s.keep(h, &one, now)
+		one.Seen = seen
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+package ledger
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/canonical"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/observed"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/prompts"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/recent"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/traces"
+)
+
+// Shards is in how many parts sessions are kept, each with a lock of its own, and each saved by itself. A session's shard
+// goes by its name alone, so that it is the same in every process.
+const Shards = 64
+
+// maxBranches is how many calls are kept of a session: the last one of each of its branches.
+const maxBranches = 8
+
+// maxTold is of how many names of calls and answers a session remembers that they were told.
+const maxTold = 32
+
+// sessionOverhead is about how many bytes a session holds beside its calls and its name.
+const sessionOverhead = 256
+
+// record is what is kept of one session. Whole says that it was seen from its first call on, Compacted that its history
+// was told to be compacted since the last call of its agent. Seen is when it was told of last.
+type record struct {
+	Name      string
+	Branches  []traces.Trace
+	Whole     bool
+	Compacted bool
+	Told      []traces.Part
+	Seen      time.Time
+	size      int64
+}
+
+func (r *record) weigh() int64 {
+	size := sessionOverhead + len(r.Name) + 8*len(r.Told)
+	for at := range r.Branches {
+		size += r.Branches[at].Size()
+	}
+	return int64(size)
+}
+
+type shard struct {
+	mu       sync.Mutex
+	sessions *recent.Map[string, *record]
+	changed  bool
+}
+
+// State holds the sessions of a collector. All of its methods may be called at once.
+type State struct {
+	options Options
+	export  canonical.Exporter
+	shards  [Shards]shard
+	counts  counters
+	// blind is until when, in Unix nanoseconds, a session that is not known may be one that was forgotten, or lived before
+	// this ledger did.
+	blind atomic.Int64
+
+	// Whoever holds a shard may take the locks below, and not the other way round.
+	captured struct {
+		mu      sync.Mutex
+		prompts *prompts.Prompts
+	}
+	seen struct {
+		mu     sync.Mutex
+		caches *observed.Observations
+	}
+}
+
+type counters struct {
+	sessions, bytes                                       atomic.Int64
+	evicted, expired, repeated, late, lostShards, unnamed atomic.Int64
+}
+
+// Stats are counts since the state was made, but for Sessions, Bytes and CapturedBytes, which are held now.
+type Stats struct {
+	Sessions      int64
+	Bytes         int64
+	CapturedBytes int64
+	// Evicted are sessions that were forgotten for want of room, Expired those that were idle.
+	Evicted int64
+	Expired int64
+	// Repeated are calls that were told of again, Late those that came when only later ones were known, Unnamed those that
+	// named no session.
+	Repeated int64
+	Late     int64
+	Unnamed  int64
+	// LostShards are parts of a snapshot that could not be read.
+	LostShards int64
+}
+
+// New makes a state that has seen nothing. An error says what is wrong with the options.
+func New(options Options, now time.Time) (*State, error) {
+	if err := options.Validate(); err != nil {
+		return nil, err
+	}
+	s := &State{options: options, export: options.exporter()}
+	for at := range s.shards {
+		s.shards[at].sessions = recent.New[string, *record]()
+	}
+	s.captured.prompts = prompts.New(options.Lore, options.Sessions, max(1, options.CapturedBytes))
+	s.seen.caches = observed.New()
+	s.blind.Store(now.Add(options.Idle).UnixNano())
+	return s, nil
+}
+
+// Stats are how the state fares.
+func (s *State) Stats() Stats {
+	s.captured.mu.Lock()
+	captured := s.captured.prompts.Bytes()
+	s.captured.mu.Unlock()
+	c := &s.counts
+	return Stats{
+		Sessions: c.sessions.Load(), Bytes: c.bytes.Load(), CapturedBytes: int64(captured), Evicted: c.evicted.Load(),
+		Expired: c.expired.Load(), Repeated: c.repeated.Load(), Late: c.late.Load(), Unnamed: c.unnamed.Load(),
+		LostShards: c.lostShards.Load(),
+	}
+}
+
+func place(session string) uint64 { return xxh3.HashString(session) % Shards }
+
+func (s *State) shard(session string) *shard { return &s.shards[place(session)] }
+
+// known gives a session's record, or one that is not held yet.
+func (h *shard) known(session string) (*record, bool) {
+	found, ok := h.sessions.Get(session)
+	if !ok {
+		found = &record{Name: session}
+	}
+	return found, ok
+}
+
+// keep holds a record that was changed, and makes room for it.
+func (s *State) keep(h *shard, kept *record, now time.Time) {
+	if _, held := h.sessions.Get(kept.Name); !held {
+		s.counts.sessions.Add(1)
+	}
+	kept.Seen = now
+	size := kept.weigh()
+	s.counts.bytes.Add(size - kept.size)
+	kept.size = size
+	h.sessions.Put(kept.Name, kept)
+	h.changed = true
+	s.expire(h, now)
+	s.evict(h, now)
+}
+
+// evict makes room by forgetting the sessions of a shard that were told of least recently. With one session in it a shard
+// keeps that, so that the bounds can be passed by one session a shard.
+func (s *State) evict(h *shard, now time.Time) {
+	over := func() bool {
+		return s.counts.sessions.Load() > int64(s.options.Sessions) || s.counts.bytes.Load() > s.options.Bytes
+	}
+	for h.sessions.Len() > 1 && over() {
+		_, oldest, _ := h.sessions.Oldest()
+		s.forget(h, oldest)
+		s.counts.evicted.Add(1)
+		s.blind.Store(now.Add(s.options.Idle).UnixNano())
+	}
+}
+
+func (s *State) expire(h *shard, now time.Time) {
+	for {
+		_, oldest, held := h.sessions.Oldest()
+		if !held || now.Sub(oldest.Seen) <= s.options.Idle {
+			return
+		}
+		s.forget(h, oldest)
+		s.counts.expired.Add(1)
+	}
+}
+
+func (s *State) forget(h *shard, gone *record) {
+	h.sessions.Delete(gone.Name)
+	h.changed = true
+	s.counts.sessions.Add(-1)
+	s.counts.bytes.Add(-gone.size)
+	s.captured.mu.Lock()
+	defer s.captured.mu.Unlock()
+	s.captured.prompts.Forget(gone.Name)
+}
+
+// Sweep forgets every session that has been idle for too long. A call does so for its own shard.
+func (s *State) Sweep(now time.Time) {
+	for at := range s.shards {
+		h := &s.shards[at]
+		h.mu.Lock()
+		s.expire(h, now)
+		h.mu.Unlock()
+	}
+}

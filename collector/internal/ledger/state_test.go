@@ -1,0 +1,279 @@
+package ledger_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/call"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/canonical"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/ledger"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/semconv"
+)
+
+func state(t testing.TB, change func(*ledger.Options)) *ledger.State {
+	options := options(t, canonical.Object{})
+	change(&options)
+	made, err := ledger.New(options, day0)
+	require.NoError(t, err)
+	return made
+}
+
+func asIs(*ledger.Options) {}
+
+// counted is a call of another instrumentation, so many seconds after second 0.
+func counted(session string, number int, at, input, cached int64) *call.Call {
+	began := day0.Add(time.Duration(at) * time.Second)
+	return &call.Call{
+		Place: call.Place{
+			Start: began, End: began.Add(time.Second), Span: pcommon.SpanID([8]byte{byte(number >> 16), byte(number >> 8), byte(number), 1}),
+		},
+		Task:  call.Task{Session: session, SessionSource: semconv.SessionSourceConversationID},
+		Model: call.Model{Surface: "anthropic", Provider: "anthropic", Requested: "claude-x"},
+		Usage: call.Usage{Input: &input, CacheRead: &cached},
+	}
+}
+
+func observe(made *ledger.State, one *call.Call) ledger.Seen {
+	return made.Observe(one, one.Place.End)
+}
+
+// Options that cannot be kept are named, all of them.
+func TestOptionsAreValidated(t *testing.T) {
+	err := ledger.Options{CapturedBytes: -1}.Validate()
+	assert.EqualError(t, err, "sessions must be above 0\nbytes must be above 0\ncaptured bytes must not be below 0\n"+
+		"the idle time must be above 0\nthe lore of providers is missing")
+	_, err = ledger.New(ledger.Options{}, day0)
+	assert.Error(t, err)
+	assert.NoError(t, options(t, canonical.Object{}).Validate())
+}
+
+// No more sessions are held than the bound and one for each shard, and what was forgotten is counted.
+func TestSessionsAreBounded(t *testing.T) {
+	made := state(t, func(o *ledger.Options) { o.Sessions = 100 })
+	for number := range 1000 {
+		observe(made, counted(fmt.Sprintf("s%d", number), number, int64(number%60), 20000, 0))
+	}
+	stats := made.Stats()
+	assert.LessOrEqual(t, stats.Sessions, int64(100+ledger.Shards))
+	assert.Equal(t, int64(1000), stats.Sessions+stats.Evicted)
+}
+
+// No more bytes are held than the bound and one session for each shard, and no bytes of what was forgotten.
+func TestBytesAreBounded(t *testing.T) {
+	made := state(t, func(o *ledger.Options) { o.Bytes = 100_000; o.Idle = time.Minute })
+	for number := range 2000 {
+		observe(made, counted(fmt.Sprintf("s%d", number), number, 0, 20000, 0))
+	}
+	assert.LessOrEqual(t, made.Stats().Bytes, int64(100_000+ledger.Shards*1024))
+	made.Sweep(day0.Add(time.Hour))
+	stats := made.Stats()
+	assert.Equal(t, int64(0), stats.Sessions)
+	assert.Equal(t, int64(0), stats.Bytes)
+	assert.Equal(t, int64(2000), stats.Evicted+stats.Expired)
+}
+
+// A session that was idle for longer than the bound is forgotten: its next call is that of an unknown one.
+func TestIdleSessionsExpire(t *testing.T) {
+	made := state(t, func(o *ledger.Options) { o.Idle = 10 * time.Minute })
+	observe(made, counted("s", 1, 0, 20000, 0))
+	assert.True(t, observe(made, counted("s", 2, 600, 21000, 20000)).Known)
+	made.Sweep(day0.Add(2 * time.Hour))
+	assert.Equal(t, ledger.Stats{Expired: 1}, made.Stats())
+	late := counted("s", 3, 7300, 22000, 20000)
+	assert.False(t, observe(made, late).Known)
+	assert.Equal(t, semconv.MissCausePreviousUnknown, late.Verdict.Cause)
+}
+
+// A forgotten session makes every unknown one uncertain, even where this ledger sees all calls: it may be that one.
+func TestEvictionMakesUncertain(t *testing.T) {
+	made := state(t, func(o *ledger.Options) { o.Alone, o.Sessions, o.Idle = true, 1, time.Minute })
+	first := counted("s", 1, 120, 20000, 0)
+	observe(made, first)
+	assert.Equal(t, semconv.MissCauseColdStart, first.Verdict.Cause)
+	for number := range 200 {
+		observe(made, counted(fmt.Sprintf("other%d", number), number, 121, 20000, 0))
+	}
+	again := counted("s", 3, 130, 21000, 0)
+	observe(made, again)
+	assert.Equal(t, semconv.MissCausePreviousUnknown, again.Verdict.Cause)
+}
+
+type store map[string][]byte
+
+func (s store) put(key string, snapshot []byte) error { s[key] = snapshot; return nil }
+
+func (s store) get(key string) ([]byte, error) { return s[key], nil }
+
+// What was saved is what is loaded, and only shards that were changed are saved again.
+func TestSnapshot(t *testing.T) {
+	made, kept := state(t, asIs), store{}
+	for number := range 500 {
+		observe(made, counted(fmt.Sprintf("s%d", number), number, int64(number%60), 20000, 0))
+	}
+	written, err := made.Save(kept.put)
+	require.NoError(t, err)
+	assert.Len(t, kept, ledger.Shards)
+	assert.Positive(t, written)
+
+	written, err = made.Save(kept.put)
+	require.NoError(t, err)
+	assert.Zero(t, written, "nothing was changed")
+	observe(made, counted("s1", 1000, 70, 21000, 20000))
+	again := store{}
+	_, err = made.Save(again.put)
+	require.NoError(t, err)
+	assert.Len(t, again, 1, "one shard was changed")
+
+	loaded := state(t, asIs)
+	require.NoError(t, loaded.Load(kept.get, day0.Add(time.Minute)))
+	assert.Equal(t, int64(500), loaded.Stats().Sessions)
+	assert.True(t, observe(loaded, counted("s7", 2000, 80, 21000, 20000)).Known)
+}
+
+// A shard that cannot be read starts empty and is counted; the others are there.
+func TestCorruptSnapshot(t *testing.T) {
+	made, kept := state(t, asIs), store{}
+	for number := range 500 {
+		observe(made, counted(fmt.Sprintf("s%d", number), number, 0, 20000, 0))
+	}
+	_, err := made.Save(kept.put)
+	require.NoError(t, err)
+	kept[ledger.Key(0)][20] ^= 1
+	kept[ledger.Key(1)] = kept[ledger.Key(1)][:5]
+	kept[ledger.Key(2)][0] = ledger.Version + 1
+	kept[ledger.Key(3)] = nil
+
+	loaded := state(t, asIs)
+	err = loaded.Load(kept.get, day0)
+	require.ErrorIs(t, err, ledger.ErrCorrupt)
+	assert.ErrorContains(t, err, "sessions-00: snapshot is corrupt: wrong checksum")
+	assert.ErrorContains(t, err, "sessions-01: snapshot is corrupt: 5 bytes")
+	assert.ErrorContains(t, err, "sessions-02: snapshot is corrupt: version 2")
+	stats := loaded.Stats()
+	assert.Equal(t, int64(3), stats.LostShards)
+	assert.Greater(t, stats.Sessions, int64(400))
+}
+
+// A store that fails loses nothing: what could not be written is written next time, what could not be read is counted.
+func TestFailingStore(t *testing.T) {
+	broken := errors.New("disk full")
+	made, kept := state(t, asIs), store{}
+	observe(made, counted("s", 1, 0, 20000, 0))
+	_, err := made.Save(func(string, []byte) error { return broken })
+	require.ErrorIs(t, err, broken)
+	written, err := made.Save(kept.put)
+	require.NoError(t, err)
+	assert.Positive(t, written)
+
+	loaded := state(t, asIs)
+	require.ErrorIs(t, loaded.Load(func(string) ([]byte, error) { return nil, broken }, day0), broken)
+	assert.Equal(t, int64(ledger.Shards), loaded.Stats().LostShards)
+}
+
+// A session that was saved and has been idle for too long since is not loaded.
+func TestOldSnapshot(t *testing.T) {
+	made, kept := state(t, asIs), store{}
+	observe(made, counted("s", 1, 0, 20000, 0))
+	_, err := made.Save(kept.put)
+	require.NoError(t, err)
+	loaded := state(t, asIs)
+	require.NoError(t, loaded.Load(kept.get, day0.Add(2*time.Hour)))
+	assert.Equal(t, ledger.Stats{}, loaded.Stats())
+}
+
+// Many pipelines tell of calls, save and sweep at once: each session's calls are held against its own.
+func TestAtOnce(t *testing.T) {
+	made := state(t, asIs)
+	var all sync.WaitGroup
+	for session := range 20 {
+		all.Go(func() {
+			for at := range 50 {
+				one := counted(fmt.Sprintf("s%d", session), 100*session+at, int64(at), int64(20000+100*at), int64(20000+100*(at-1)))
+				if seen := observe(made, one); at > 0 && (!seen.Known || one.Verdict.Cause != "") {
+					t.Errorf("session %d, call %d: %+v, %s", session, at, seen, one.Verdict.Cause)
+				}
+			}
+		})
+	}
+	all.Go(func() {
+		for range 10 {
+			_, err := made.Save(store{}.put)
+			assert.NoError(t, err)
+			made.Sweep(day0)
+		}
+	})
+	all.Wait()
+	assert.Equal(t, int64(20), made.Stats().Sessions)
+}
+
+// No text of a request is in a snapshot, whatever was captured.
+func TestNoTextIsSaved(t *testing.T) {
+	const secret = "never touch the production database"
+	made, kept := state(t, asIs), store{}
+	one := counted("s", 1, 0, 20000, 0)
+	part := func(text string) [][]byte { return [][]byte{[]byte(fmt.Sprintf(`{"role":"user","content":%q}`, text))} }
+	one.Content = &call.Content{Tools: part(secret), System: part(secret), Messages: part(secret)}
+	assert.Equal(t, ledger.Seen{}, observe(made, one))
+	assert.NotEmpty(t, one.Context.Locator)
+	assert.Positive(t, made.Stats().CapturedBytes)
+	_, err := made.Save(kept.put)
+	require.NoError(t, err)
+	for _, snapshot := range kept {
+		assert.NotContains(t, string(snapshot), secret)
+	}
+}
+
+// Where nothing is to be captured, or what was captured is no JSON, a call is judged by its counts.
+func TestUnreadableContent(t *testing.T) {
+	for _, parts := range [][][]byte{nil, {[]byte("{")}} {
+		made := state(t, asIs)
+		one := counted("s", 1, 0, 20000, 0)
+		one.Content = &call.Content{Messages: parts}
+		observe(made, one)
+		assert.Empty(t, one.Context.Locator)
+		assert.Equal(t, semconv.MissCausePreviousUnknown, one.Verdict.Cause)
+	}
+	made := state(t, func(o *ledger.Options) { o.CapturedBytes = 0 })
+	one := counted("s", 1, 0, 20000, 0)
+	one.Content = &call.Content{Messages: [][]byte{[]byte(`{"role":"user","content":"hi"}`)}}
+	observe(made, one)
+	assert.Empty(t, one.Context.Locator)
+}
+
+// Tools that a client told by name and digest are compared by these.
+func TestToldTools(t *testing.T) {
+	tools := func(names ...string) []call.Tool {
+		told := []call.Tool{}
+		for _, name := range names {
+			told = append(told, call.Tool{Name: name, Digest: "d-" + name})
+		}
+		return told
+	}
+	for _, one := range []struct {
+		now      []call.Tool
+		cause    string
+		detail   []string
+		evidence []string
+	}{
+		{tools("read", "write", "search"), semconv.MissCauseToolsChanged, []string{"added"}, []string{"tools_told", "added=search"}},
+		{tools("write"), semconv.MissCauseToolsChanged, []string{"removed"}, []string{"tools_told", "removed=read"}},
+		{tools("write", "read"), semconv.MissCauseToolsReordered, nil, []string{"tools_told"}},
+		{[]call.Tool{{Name: "read", Digest: "other"}, {Name: "write", Digest: "d-write"}}, semconv.MissCauseToolsChanged, nil, []string{"tools_told"}},
+	} {
+		made := state(t, asIs)
+		first, second := counted("s", 1, 0, 60000, 0), counted("s", 2, 30, 61000, 0)
+		first.Context.Tools, second.Context.Tools = tools("read", "write"), one.now
+		observe(made, first)
+		observe(made, second)
+		assert.Equal(t, one.cause, second.Verdict.Cause)
+		assert.Equal(t, one.detail, second.Verdict.Detail)
+		assert.Equal(t, one.evidence, second.Verdict.Evidence)
+	}
+}

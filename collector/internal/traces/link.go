@@ -1,0 +1,158 @@
+package traces
+
+import (
+	"slices"
+
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/lineage"
+)
+
+// Link is a call's place among the earlier ones of its session. Head is the comparable one, nil where there is none.
+//
+// Located says that both told locators that can be compared. Shared is then the last boundary that is known to be the
+// same, at Bytes bytes; -1 is none. Sparse says that the two may part before the earlier call's end although no boundary
+// that both told differs. Without locators the relation is lineage.Continues: nobody knows what was sent.
+type Link struct {
+	Head     *Trace
+	Relation string
+	Located  bool
+	Shared   int64
+	Bytes    int64
+	Sparse   bool
+	Late     bool
+}
+
+// Grows says whether the call goes on from its comparable one, as far as is known.
+func (l Link) Grows() bool {
+	return l.Relation == lineage.Extends || l.Relation == lineage.Repeats || l.Relation == lineage.Continues
+}
+
+// Past is what is known of a session's calls up to now. AliveSince is the time before which a prefix must not have been
+// used last if the provider is to hold it still, 0 if nobody knows; Compacted says that the history was told to be
+// compacted since the last call.
+type Past struct {
+	Calls      []Trace
+	AliveSince float64
+	Compacted  bool
+}
+
+// Find gives a call's place among earlier ones of its session. What began after the call is none of its past: a call that
+// comes so late that nothing else is known is Late.
+func Find(past Past, now *Trace) Link {
+	var best Link
+	var most []float64
+	late := false
+	for at := range past.Calls {
+		head := &past.Calls[at]
+		if head.Opened > now.Opened {
+			late = true
+			continue
+		}
+		link, admitted := relate(head, now, past.Compacted)
+		if !admitted {
+			continue
+		}
+		if rank := link.rank(now, past.AliveSince); most == nil || slices.Compare(rank, most) > 0 {
+			best, most = link, rank
+		}
+	}
+	best.Late = best.Head == nil && late
+	return best
+}
+
+// relate says how a call stands to an earlier one, and whether it can go on from it. A history that was compacted may have
+// nothing in common with the one before.
+func relate(head, now *Trace, compacted bool) (Link, bool) {
+	if len(head.Bounds) == 0 || len(now.Bounds) == 0 || head.Scheme != now.Scheme {
+		return byCounts(head, now, compacted)
+	}
+	link := Link{Head: head, Located: true, Shared: -1}
+	parted := false
+	for _, bound := range head.Bounds {
+		at, known := slices.BinarySearchFunc(now.Bounds, bound.Messages, byMessages)
+		if !known {
+			continue
+		}
+		if now.Bounds[at].Digest != bound.Digest {
+			parted = true
+			break
+		}
+		link.Shared, link.Bytes = bound.Messages, bound.Bytes
+	}
+	link.Relation = relation(link.Shared, head.Messages, now.Messages, parted)
+	link.Sparse = !parted && link.Shared < head.Messages
+	return link, link.Shared > 0 || now.Messages > MaxFirst || link.Grows() || compacted || Summarised(head, now)
+}
+
+// MaxFirst is how many messages a first request has at most: with one more an answer can be among them. What shares with
+// an earlier call nothing but its header, and is no longer, is another conversation of the same agent.
+const MaxFirst = 2
+
+// Summarised says whether a call builds on a summary that an earlier one did not build on.
+func Summarised(head, now *Trace) bool {
+	return head.Scheme == now.Scheme && now.Parts.Summary != 0 && head.Parts.Summary != now.Parts.Summary
+}
+
+func byMessages(bound Bound, messages int64) int { return int(bound.Messages - messages) }
+
+// relation is told by how many messages two calls are known to share, of how many each, and whether they are known to
+// part.
+func relation(shared, before, now int64, parted bool) string {
+	switch {
+	case !parted && now < before:
+		return lineage.Rewinds
+	case !parted && now == before && shared == before:
+		return lineage.Repeats
+	case !parted:
+		return lineage.Extends
+	case shared < 0:
+		return lineage.Departs
+	case now > before:
+		return lineage.Rewrites
+	default:
+		return lineage.Rewinds
+	}
+}
+
+// grownTo is by which part a prompt must be no smaller than an earlier one to be taken for its continuation, going by
+// counts alone.
+const grownTo = 0.9
+
+// byCounts relates two calls of which at least one told no locator: they go on from each other if they are of one agent
+// and the prompt did not shrink, unless the history was compacted.
+func byCounts(head, now *Trace, compacted bool) (Link, bool) {
+	link := Link{Head: head, Relation: lineage.Continues, Shared: -1}
+	if head.Agent != now.Agent || head.Tokens == Unknown || now.Tokens == Unknown {
+		return link, false
+	}
+	return link, compacted || float64(now.Tokens) >= grownTo*float64(head.Tokens)
+}
+
+var strength = map[string]float64{
+	lineage.Repeats: 4, lineage.Extends: 4, lineage.Continues: 3, lineage.Rewrites: 3, lineage.Rewinds: 2, lineage.Departs: 1,
+}
+
+// rank is a link's place among those that are possible, the most telling number first.
+func (l Link) rank(now *Trace, aliveSince float64) []float64 {
+	order := strength[l.Relation]
+	alive := l.Head.Closed >= aliveSince
+	sameCache := l.Head.Parts.Cache == now.Parts.Cache
+	return []float64{
+		truth(order == strength[lineage.Extends] && alive && sameCache), truth(l.Head.Model == now.Model), order,
+		truth(l.Shared >= 0 && alive), float64(l.Shared), l.carried(now), l.Head.Opened,
+	}
+}
+
+// carried is how many tokens a call can have carried on from its comparable one where only counts tell.
+func (l Link) carried(now *Trace) float64 {
+	if l.Located {
+		return 0
+	}
+	return float64(min(l.Head.Tokens, now.Tokens))
+}
+
+func truth(holds bool) float64 {
+	if holds {
+		return 1
+	}
+	return 0
+}
