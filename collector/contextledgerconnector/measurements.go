@@ -63,7 +63,7 @@ func tokens(found []measurement, c *call.Call) []measurement {
 	if rest == nil {
 		rest, word = c.Usage.Unreported(), semconv.TokenSourceUnreported
 	}
-	if rest != nil && *rest < 0 {
+	if rest == nil {
 		return whole(found, semconv.MetricInputTokens, c.Usage.Input, source(semconv.TokenSourceUnreported))
 	}
 	found = whole(found, semconv.MetricInputTokens, c.Usage.CacheRead, source(semconv.TokenSourceCacheRead))

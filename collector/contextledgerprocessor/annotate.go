@@ -1,0 +1,150 @@
+package contextledgerprocessor
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/call"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/normalise"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/semconv"
+)
+
+// ambiguousRule is how the name of a rule begins that could not settle what the input tokens include.
+const ambiguousRule = "ambiguous:"
+
+// record is a span or log record that tells of a call, a compaction, or the end of a task.
+type record struct {
+	call  call.Call
+	kind  normalise.Kind
+	attrs pcommon.Map
+}
+
+// processTraces annotates the spans that tell of calls, and takes content away where it is to.
+func (d *desk) processTraces(ctx context.Context, traces ptrace.Traces) (ptrace.Traces, error) {
+	var found []record
+	for _, from := range traces.ResourceSpans().All() {
+		for _, scope := range from.ScopeSpans().All() {
+			for _, span := range scope.Spans().All() {
+				if told, kind := d.reader.Span(scope.Scope(), span); kind != normalise.None {
+					found = append(found, record{told, kind, span.Attributes()})
+				}
+			}
+		}
+	}
+	d.annotate(ctx, found)
+	if d.config.Content.Remove {
+		d.cleanTraces(traces)
+	}
+	return traces, nil
+}
+
+// processLogs does the same with log records.
+func (d *desk) processLogs(ctx context.Context, logs plog.Logs) (plog.Logs, error) {
+	var found []record
+	for _, from := range logs.ResourceLogs().All() {
+		for _, scope := range from.ScopeLogs().All() {
+			for _, line := range scope.LogRecords().All() {
+				if told, kind := d.reader.Log(scope.Scope(), line); kind != normalise.None {
+					found = append(found, record{told, kind, line.Attributes()})
+				}
+			}
+		}
+	}
+	d.annotate(ctx, found)
+	if d.config.Content.Remove {
+		d.cleanLogs(logs)
+	}
+	return logs, nil
+}
+
+// annotate judges the calls in the order in which they began, for a span comes when it ends, and writes down what was
+// found.
+func (d *desk) annotate(ctx context.Context, found []record) {
+	now := time.Now()
+	slices.SortStableFunc(found, func(a, b record) int { return a.call.Place.Start.Compare(b.call.Place.Start) })
+	for i := range found {
+		told := &found[i]
+		if told.kind != normalise.Outcome {
+			d.state.Observe(&told.call, now)
+		}
+		d.tell(ctx, told)
+		told.write()
+	}
+}
+
+// write puts what is known onto the record. An entry of ours that nothing was found out about stays as it is.
+func (r *record) write() {
+	if r.kind == normalise.Outcome || r.ours() && r.call.Verdict.By != semconv.JudgedByCollector {
+		return
+	}
+	if r.call.Origin.CountedBy == "" && r.kind != normalise.Aggregate {
+		r.call.Origin.CountedBy = semconv.CountedByNone
+	}
+	r.call.Write(r.attrs)
+}
+
+func (r *record) ours() bool { return r.call.Origin.Dialect == normalise.Ours }
+
+// tell counts in the processor's own telemetry.
+func (d *desk) tell(ctx context.Context, told *record) {
+	if told.kind != normalise.Call {
+		return
+	}
+	d.telemetry.ProcessorContextLedgerCalls.Add(ctx, 1, by("dialect", told.call.Origin.Dialect))
+	if reason, ambiguous := strings.CutPrefix(told.call.Origin.Rule, ambiguousRule); ambiguous {
+		d.telemetry.ProcessorContextLedgerAmbiguous.Add(ctx, 1, by("reason", reason))
+	}
+	if overfull(told.call.Usage) {
+		d.telemetry.ProcessorContextLedgerInvariantViolations.Add(ctx, 1)
+	}
+	verdict := told.call.Verdict
+	d.telemetry.ProcessorContextLedgerVerdicts.Add(ctx, 1, metric.WithAttributeSet(attribute.NewSet(
+		attribute.String("cause", known(semconv.ContextLedgerMissCause, verdict.Cause)),
+		attribute.String("by", known(semconv.ContextLedgerJudgedBy, verdict.By)),
+	)))
+}
+
+// overfull tells whether more was read from and written to the cache than was sent: then there is no rest of the input.
+func overfull(usage call.Usage) bool {
+	return usage.Input != nil && usage.Uncached() == nil && usage.Unreported() == nil
+}
+
+// known gives a word if the registry has it, else none: a word that somebody sent is never told in our telemetry.
+func known(key, word string) string {
+	if slices.Contains(semconv.Members[key], word) {
+		return word
+	}
+	return "none"
+}
+
+func by(key, word string) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(attribute.String(key, word)))
+}
+
+func (d *desk) cleanTraces(traces ptrace.Traces) {
+	for _, from := range traces.ResourceSpans().All() {
+		for _, scope := range from.ScopeSpans().All() {
+			for _, span := range scope.Spans().All() {
+				d.remover.cleanSpan(span, d.reader.SpanDialect(scope.Scope(), span))
+			}
+		}
+	}
+}
+
+func (d *desk) cleanLogs(logs plog.Logs) {
+	for _, from := range logs.ResourceLogs().All() {
+		for _, scope := range from.ScopeLogs().All() {
+			for _, line := range scope.LogRecords().All() {
+				d.remover.cleanRecord(line, d.reader.LogDialect(scope.Scope(), line))
+			}
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package contextledgerprocessor
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/processor/processortest"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/otel-context-ledger/otel-context-ledger/collector/contextledgerprocessor/internal/metadata"
+)
+
+// The processor tells how many calls it found in which dialect, what was odd about them, what it found out, and how its
+// state fares; never a word that somebody sent.
+func TestOwnTelemetry(t *testing.T) {
+	heard := componenttest.NewTelemetry()
+	t.Cleanup(func() { require.NoError(t, heard.Shutdown(context.Background())) })
+	set := processortest.NewNopSettings(metadata.Type)
+	set.TelemetrySettings = heard.NewTelemetrySettings()
+	made, err := NewFactory().CreateTraces(context.Background(), set, createDefaultConfig(), consumertest.NewNop())
+	require.NoError(t, err)
+	require.NoError(t, made.Start(context.Background(), componenttest.NewNopHost()))
+	ours := map[string]any{
+		"context_ledger.entry_id": "e1", "context_ledger.session_id": "s9", "context_ledger.counted_by": "sdk",
+		"context_ledger.cache_outcome": "miss", "context_ledger.miss_cause": "a word of somebody's own",
+		"context_ledger.input_tokens": 10, "context_ledger.cached_tokens": 20,
+	}
+	require.NoError(t, made.ConsumeTraces(context.Background(), spans(ours, map[string]any{"http.method": "GET"})))
+	for number := range 3 {
+		require.NoError(t, made.ConsumeTraces(context.Background(), turn(number+1)))
+	}
+	assert.Equal(t, map[string]int64{"context_ledger": 1, "gen_ai": 3}, sums(t, heard, "otelcol_processor_context_ledger_calls"))
+	assert.Equal(t, map[string]int64{"": 1}, sums(t, heard, "otelcol_processor_context_ledger_invariant_violations"))
+	assert.Equal(t, map[string]int64{"": 2}, sums(t, heard, "otelcol_processor_context_ledger_sessions"))
+	assert.Equal(t, map[string]int64{"none none": 1, "collector previous_unknown": 1, "collector none": 2},
+		sums(t, heard, "otelcol_processor_context_ledger_verdicts"))
+	require.NoError(t, made.Shutdown(context.Background()))
+}
+
+// What metadata.yaml says of the processor's own metrics is what they are.
+func TestMetadataIsTrue(t *testing.T) {
+	text, err := os.ReadFile("metadata.yaml")
+	require.NoError(t, err)
+	var said struct {
+		Type      string
+		Status    struct{ Stability map[string][]string }
+		Telemetry struct {
+			Metrics map[string]struct{ Description, Unit string }
+		}
+	}
+	require.NoError(t, yaml.Unmarshal(text, &said))
+	assert.Equal(t, metadata.Type.String(), said.Type)
+	assert.Equal(t, map[string][]string{strings.ToLower(metadata.TracesStability.String()): {"traces", "logs"}}, said.Status.Stability)
+	heard := componenttest.NewTelemetry()
+	t.Cleanup(func() { require.NoError(t, heard.Shutdown(context.Background())) })
+	moved := moveAll(t, heard)
+	for name, about := range said.Telemetry.Metrics {
+		found, err := heard.GetMetric("otelcol_" + name)
+		require.NoError(t, err)
+		assert.Equal(t, about.Description+" [Development]", found.Description)
+		assert.Equal(t, about.Unit, found.Unit)
+	}
+	assert.Len(t, said.Telemetry.Metrics, moved)
+}
+
+// moveAll makes every instrument tell something, and gives how many there are.
+func moveAll(t *testing.T, heard *componenttest.Telemetry) int {
+	t.Helper()
+	made, err := metadata.NewTelemetryBuilder(heard.NewTelemetrySettings())
+	require.NoError(t, err)
+	counters := []metric.Int64Counter{
+		made.ProcessorContextLedgerAmbiguous, made.ProcessorContextLedgerCalls, made.ProcessorContextLedgerVerdicts,
+		made.ProcessorContextLedgerInvariantViolations, made.ProcessorContextLedgerSnapshotFailures,
+		made.ProcessorContextLedgerSnapshotSaves, made.ProcessorContextLedgerSnapshotWritten,
+	}
+	for _, counter := range counters {
+		counter.Add(context.Background(), 1)
+	}
+	made.ProcessorContextLedgerSnapshotDuration.Record(context.Background(), 1)
+	observed := []metric.Int64Observable{
+		made.ProcessorContextLedgerEvictions, made.ProcessorContextLedgerSessions, made.ProcessorContextLedgerStateSize,
+	}
+	require.NoError(t, made.RegisterStateCallback(func(o metric.Observer) {
+		for _, instrument := range observed {
+			o.ObserveInt64(instrument, 1)
+		}
+	}))
+	return len(counters) + 1 + len(observed)
+}
+
+// sums gives the points of a metric by the values of their attributes.
+func sums(t *testing.T, heard *componenttest.Telemetry, name string) map[string]int64 {
+	t.Helper()
+	metric, err := heard.GetMetric(name)
+	require.NoError(t, err)
+	found := map[string]int64{}
+	for _, point := range metric.Data.(metricdata.Sum[int64]).DataPoints {
+		var words []string
+		for _, told := range point.Attributes.ToSlice() {
+			words = append(words, told.Value.AsString())
+		}
+		found[strings.Join(words, " ")] += point.Value
+	}
+	return found
+}
