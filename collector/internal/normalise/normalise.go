@@ -250,6 +250,7 @@ func (n *Normaliser) read(d *dialect, subject *Subject) (*call.Call, Kind) {
 // settle makes a call of what was read; false where there is nothing to tell.
 func (n *Normaliser) settle(d *dialect, subject *Subject, into *reading, kind Kind) bool {
 	n.origin.name(into)
+	into.doubts()
 	found := &into.call
 	found.Origin.Dialect, found.Origin.Aggregate = d.name, kind == Aggregate
 	if kind == Compaction {

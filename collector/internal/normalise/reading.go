@@ -1,6 +1,7 @@
 package normalise
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -33,6 +34,24 @@ type reading struct {
 	port      string
 	tools     []call.Tool
 	inputFrom string
+	doubted   []doubt
+}
+
+// doubt is a 0 that is believed of some surfaces only.
+type doubt struct {
+	count    **int64
+	surfaces []string
+}
+
+// doubts takes back each 0 that the emitter writes for what it does not know, unless it is of a surface that says 0
+// where it means it.
+func (r *reading) doubts() {
+	where := cmp.Or(r.call.Model.Surface, r.call.Model.Provider)
+	for _, doubted := range r.doubted {
+		if !slices.Contains(doubted.surfaces, where) {
+			*doubted.count = nil
+		}
+	}
 }
 
 // beside has the fields of a table that no attribute of ours holds.
@@ -156,8 +175,12 @@ func (f *field) take(into *reading, source *place, value pcommon.Value) bool {
 		return *text != ""
 	}
 	taken := call.Take(at, value)
-	if _, counts := at.(**int64); counts && !taken {
+	count, counts := at.(**int64)
+	if counts && !taken {
 		once(&into.call.Usage, flagImpossible)
+	}
+	if counts && taken && source.Zero != nil && **count == 0 {
+		into.doubted = append(into.doubted, doubt{count, source.Zero})
 	}
 	if taken && source.Alias && f.name == fieldCached {
 		flag(&into.call.Usage, fmt.Sprintf("%s(%s)", flagAlias, source.From))

@@ -59,19 +59,11 @@ func (s *place) value(values []pcommon.Value) (found pcommon.Value, ok, broken b
 	if ok && s.As == asList {
 		found = listed(found)
 	}
-	if ok && s.Zero != "" && zero(found) {
-		ok = false
-	}
 	return found, ok, broken
 }
 
 func blank(value pcommon.Value) bool {
 	return value.Type() == pcommon.ValueTypeEmpty || (value.Type() == pcommon.ValueTypeStr && value.Str() == "")
-}
-
-func zero(value pcommon.Value) bool {
-	count := call.Count(value)
-	return count != nil && *count == 0
 }
 
 // worded gives the word for a value, by the words as they stand before those with a `*`.

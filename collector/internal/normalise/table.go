@@ -62,7 +62,7 @@ type Source struct {
 	Per   float64           `yaml:"per"`
 	Words map[string]string `yaml:"words"`
 	As    string            `yaml:"as"`
-	Zero  string            `yaml:"zero"`
+	Zero  []string          `yaml:"zero_of"`
 	Alias bool              `yaml:"alias"`
 }
 
@@ -81,7 +81,6 @@ var (
 	includesWords = []string{includesYes, includesNo, includesUnlisted}
 	signalWords   = []string{"", Traces, Logs}
 	asWords       = []string{"", asList, asHost, asTools}
-	zeroWords     = []string{"", "unknown"}
 )
 
 // ReadTable reads a table in YAML. An error says which dialect and which part of it is none.
@@ -179,7 +178,7 @@ func (d Dialect) conditions() []Condition {
 }
 
 func (s Source) wrong(field string) []error {
-	found := []error{oneOf("as of "+field, s.As, asWords), oneOf("zero of "+field, s.Zero, zeroWords)}
+	found := []error{oneOf("as of "+field, s.As, asWords)}
 	if (s.From == "") == (s.Value == "") {
 		found = append(found, fmt.Errorf("field %q: a source has either an attribute (from) or a value", field))
 	}
