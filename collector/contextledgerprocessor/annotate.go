@@ -70,6 +70,7 @@ func (d *desk) processLogs(ctx context.Context, logs plog.Logs) (plog.Logs, erro
 func (d *desk) annotate(ctx context.Context, found []record) {
 	now := time.Now()
 	slices.SortStableFunc(found, func(a, b record) int { return a.call.Place.Start.Compare(b.call.Place.Start) })
+	fold(found)
 	for i := range found {
 		told := &found[i]
 		if told.kind != normalise.Outcome {
@@ -77,6 +78,22 @@ func (d *desk) annotate(ctx context.Context, found []record) {
 		}
 		d.tell(ctx, told)
 		told.write()
+	}
+}
+
+// fold makes an aggregate of each record that another one tells better: a call is told once, whoever else tells of it.
+func fold(found []record) {
+	var calls []*call.Call
+	var at []int
+	for i := range found {
+		if found[i].kind == normalise.Call {
+			calls, at = append(calls, &found[i].call), append(at, i)
+		}
+	}
+	for i, repeats := range normalise.Repeated(calls) {
+		if repeats {
+			found[at[i]].kind, found[at[i]].call.Origin.Aggregate = normalise.Aggregate, true
+		}
 	}
 }
 
@@ -89,6 +106,9 @@ func (r *record) write() {
 		r.call.Origin.CountedBy = semconv.CountedByNone
 	}
 	r.call.Write(r.attrs)
+	if r.kind == normalise.Call && !r.ours() {
+		r.call.WriteStandard(r.attrs)
+	}
 }
 
 func (r *record) ours() bool { return r.call.Origin.Dialect == normalise.Ours }

@@ -224,8 +224,12 @@ func (c *Call) Write(attrs pcommon.Map) {
 const typical = 40
 
 // WriteStandard puts what is known of the call under its standard names too, where nothing stands there yet: what an
-// instrumentation wrote under them is the original, whether or not it means the same.
+// instrumentation wrote under them is the original, whether or not it means the same. A record that speaks no standard
+// name gets none: beside another span of the same call that does, a sum over them would hold it twice.
 func (c *Call) WriteStandard(attrs pcommon.Map) {
+	if !speaksStandard(attrs) {
+		return
+	}
 	for _, field := range standard {
 		if _, told := attrs.Get(field.key); !told {
 			put(attrs, field.key, field.at(c))
@@ -234,6 +238,15 @@ func (c *Call) WriteStandard(attrs pcommon.Map) {
 	if _, told := attrs.Get(semconv.GenAIConversationCompacted); !told && c.Compaction.Seen {
 		attrs.PutBool(semconv.GenAIConversationCompacted, true)
 	}
+}
+
+func speaksStandard(attrs pcommon.Map) bool {
+	for _, key := range []string{semconv.GenAIOperationName, semconv.GenAIRequestModel} {
+		if _, ok := attrs.Get(key); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // What is written, in one order for every call, so that the same call makes the same bytes.

@@ -187,3 +187,25 @@ func TestWriteTouchesNothingElse(t *testing.T) {
 		semconv.ContextLedgerInputTokens: int64(105),
 	}, attrs.AsRaw())
 }
+
+// Standard names are filled in where a record speaks them and left something out; what stands there stays.
+func TestWriteStandardFillsInWhatIsMissing(t *testing.T) {
+	found := call.Call{
+		Model: call.Model{Provider: "moonshot_ai", Requested: "kimi-k3"},
+		Usage: call.Usage{Input: ptr(int64(105)), CacheRead: ptr(int64(0))}, Compaction: call.Compaction{Seen: true},
+	}
+	speaks := attributes(t, map[string]any{
+		"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.usage.input_tokens": int64(5),
+	})
+	silent := attributes(t, map[string]any{"llm.model_name": "kimi-k3"})
+
+	found.WriteStandard(speaks)
+	found.WriteStandard(silent)
+
+	assert.Equal(t, map[string]any{
+		"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.request.model": "kimi-k3",
+		"gen_ai.usage.input_tokens": int64(5), "gen_ai.usage.cache_read.input_tokens": int64(0),
+		"gen_ai.conversation.compacted": true,
+	}, speaks.AsRaw())
+	assert.Equal(t, map[string]any{"llm.model_name": "kimi-k3"}, silent.AsRaw())
+}

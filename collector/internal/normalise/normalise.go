@@ -287,6 +287,9 @@ func (n *Normaliser) again(subject *Subject) (*call.Call, Kind) {
 	if found.Origin.Dialect == "" {
 		found.Origin.Dialect = Ours
 	}
+	if found.Origin.Aggregate && kind == Call {
+		kind = Aggregate
+	}
 	return &found, kind
 }
 

@@ -17,9 +17,15 @@ func placed(trace, span, parent byte, response string) *call.Call {
 	}
 }
 
-// A framework's span around the client's of the same call is the call once more (case AC21); two responses are two calls,
-// and so are spans side by side, in other traces, or of records without a span.
-func TestTheOuterOfTwoSpansRepeatsTheCall(t *testing.T) {
+func entry(of *call.Call) *call.Call {
+	of.Origin.EntryID = "e-1"
+	return of
+}
+
+// A framework's span around the client's of the same call is the call once more (case AC21), and so is any span around or
+// inside that of an entry. Two responses are two calls, and so are two entries, spans side by side or in other traces,
+// and records without a span.
+func TestOneOfTwoSpansRepeatsTheCall(t *testing.T) {
 	for name, row := range map[string]struct {
 		calls []*call.Call
 		want  []bool
@@ -32,8 +38,13 @@ func TestTheOuterOfTwoSpansRepeatsTheCall(t *testing.T) {
 		},
 		"side by side":               {[]*call.Call{placed(1, 2, 1, "r"), placed(1, 3, 1, "q")}, []bool{false, false}},
 		"the same ids, other traces": {[]*call.Call{placed(1, 1, 0, ""), placed(2, 2, 1, "r")}, []bool{false, false}},
-		"log records without a span": {[]*call.Call{placed(0, 0, 0, ""), placed(0, 0, 0, "r")}, []bool{false, false}},
+		"an entry around the client's own tracing": {
+			[]*call.Call{entry(placed(1, 1, 0, "r")), placed(1, 2, 1, "r")}, []bool{false, true},
+		},
+		"an entry inside another span": {[]*call.Call{placed(1, 1, 0, ""), entry(placed(1, 2, 1, "r"))}, []bool{true, false}},
+		"two entries":                  {[]*call.Call{entry(placed(1, 1, 0, "")), entry(placed(1, 2, 1, ""))}, []bool{false, false}},
+		"log records without a span":   {[]*call.Call{placed(0, 0, 0, ""), placed(0, 0, 0, "r")}, []bool{false, false}},
 	} {
-		assert.Equal(t, row.want, normalise.Enclosing(row.calls), name)
+		assert.Equal(t, row.want, normalise.Repeated(row.calls), name)
 	}
 }
