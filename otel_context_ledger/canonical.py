@@ -1,7 +1,8 @@
 """The one canonical form of a JSON value and its digest; what is digested is decided elsewhere.
 
 Canonical form: orjson, keys sorted by code point, UTF-8, no spaces, strings untouched; numbers: an integer in digits, a
-float that is a whole number below 2**53 as that integer, any other float in the fewest digits that read back as it.
+float that is a whole number below 2**53 as that integer, any other float in the fewest digits that read back as it, an
+exponent without a plus sign.
 Digest: xxh3 of 128 bits, written `xxh3:<32 hex>`; with a key every exported digest is the keyed BLAKE2b of it, written
 `b2k:<32 hex>`. A value that JSON has no form for never raises: a tag stands in its place.
 """
@@ -22,6 +23,8 @@ WHOLE = 2.0**53
 _SIZED = range(-(2**63), 2**64)
 # CPython refuses to write longer integers in digits (sys.get_int_max_str_digits).
 _MAX_BITS = 4096
+# From here on floats are written with an exponent.
+_EXPONENT = 1e16
 digest: Callable[[bytes], bytes] = xxhash.xxh3_128_digest
 
 
@@ -71,13 +74,16 @@ def _normal(value: object) -> object:
 def _float(value: float) -> object:
     if not math.isfinite(value):
         return f"\0float:{value}"
-    return int(value) if value.is_integer() and -WHOLE <= value <= WHOLE else value
+    if value.is_integer() and -WHOLE <= value <= WHOLE:
+        return int(value)
+    # Releases of orjson differ in whether they write 1e16 or 1e+16 (3.10 the first, 3.13 the second).
+    return orjson.Fragment(repr(value).replace("+", "")) if abs(value) >= _EXPONENT else value
 
 
 def tagged(value: object, inside: tuple[int, ...] = ()) -> object:
     """The value with everything that JSON cannot say replaced by a tag that no text of a model call equals; `inside`
     are the containers around it."""
-    if value is None or isinstance(value, bool):
+    if value is None or isinstance(value, (bool, orjson.Fragment)):
         return value
     if isinstance(value, str):
         return _text(value)
