@@ -154,7 +154,7 @@ func or0(count *int64) int64 {
 }
 
 // Verdict is what was found out about the cache. By is semconv.JudgedByProcess or semconv.JudgedByCollector; Outcome and Cause are
-// words of the registry. A verdict without an outcome is none.
+// words of the registry. A verdict without an outcome is none. Position is where the prefix broke, as far as that is known.
 type Verdict struct {
 	By          string
 	Outcome     string
@@ -164,12 +164,23 @@ type Verdict struct {
 	Evidence    []string
 	Confidence  string
 	Significant *bool
+	Position    Position
 	Reusable    *int64
 	Avoidable   *int64
 	Idle        *float64
 	Retention   *float64
 	Provider    string
 	Conflict    *bool
+}
+
+// Position is a place in what was sent: the kind of segment (tool, system, message, settings), its index and name, the
+// first character or byte that differs, and what kind of change it was.
+type Position struct {
+	Segment string
+	Index   *int64
+	Name    string
+	Offset  *int64
+	Kind    string
 }
 
 // Said is what the process that made the call said of it, where Verdict is a later word of a collector.

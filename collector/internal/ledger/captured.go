@@ -12,8 +12,11 @@ import (
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/traces"
 )
 
-// captured is what was found out by a captured request.
-type captured struct{ prompts.Finding }
+// captured is what was found out by a captured request. Located says that the call's locator was made of it.
+type captured struct {
+	prompts.Finding
+	located bool
+}
 
 // prompted holds a captured request against the earlier ones of its session, and tells the digests that follow from it;
 // nil where none was captured, or is to be kept, or can be read.
@@ -31,12 +34,12 @@ func (s *State) prompted(c *call.Call) *captured {
 	}
 	sent := prompts.Sent{
 		Entry: traces.Name(c), Endpoint: c.Model.Endpoint, Request: request, Names: names(c), Parent: c.Task.ParentSession,
-		Surface:    prompts.Surface{Facts: s.options.Lore.For(c.Model.Surface, c.Model.Provider), API: c.Model.API},
+		Facts: s.options.Lore.For(c.Model.Surface, c.Model.Provider), Form: c.Content.Form,
 		Repository: c.Context.RepoSnapshot, Opened: traces.Seconds(c.Place.Start),
 	}
 	s.captured.mu.Lock()
 	draft := s.captured.prompts.Open(sent, outline)
-	found := &captured{s.captured.prompts.Close(draft, answer(c), traces.Seconds(c.Place.End))}
+	found := &captured{Finding: s.captured.prompts.Close(draft, answer(c), traces.Seconds(c.Place.End))}
 	s.captured.mu.Unlock()
 	s.tell(c, found)
 	return found
@@ -105,6 +108,7 @@ func (s *State) tell(c *call.Call, found *captured) {
 		*into = s.exported(draft.Identity.Part(part))
 	}
 	c.Origin.DigestScheme = s.export.Scheme()
+	found.located = true
 }
 
 // exported is a part's digest as it leaves, empty for none.

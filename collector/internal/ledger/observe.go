@@ -102,17 +102,22 @@ func (s *State) repeats(c *call.Call) bool {
 // traced holds a call against the traces of its session, and keeps its own.
 func (s *State) traced(c *call.Call, found *captured, now time.Time) Seen {
 	trace := traces.Of(c)
+	if found != nil && found.located {
+		// Digests of parts that were captured in another form cannot be compared.
+		trace.Scheme += "+" + c.Content.Form
+	}
 	rules := s.rules(&trace, c)
 	if c.Task.Session == "" {
 		return s.judge(c, found, traces.Case{Now: &trace, Usage: c.Usage, End: c.Request.End, Rules: rules, Verdict: c.Verdict.Provider},
 			standing{kept: &record{}, now: now}).seen
 	}
+	others := s.elsewhere(c, &trace)
 	h := s.shard(c.Task.Session)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	kept, held := h.known(c.Task.Session)
 	compacted := kept.Compacted || c.Compaction.Seen
-	link := traces.Find(traces.Past{Calls: kept.Branches, AliveSince: alive(&trace, rules), Compacted: compacted}, &trace)
+	link := traces.Find(traces.Past{Calls: slices.Concat(kept.Branches, others), AliveSince: alive(&trace, rules), Compacted: compacted}, &trace)
 	judged := s.judge(c, found, traces.Case{
 		Link: link, Now: &trace, Usage: c.Usage, End: c.Request.End, Rules: rules, Verdict: c.Verdict.Provider,
 		Compacted: compacted, Resumed: c.Ours() && unaware(c),
@@ -169,16 +174,32 @@ func (s *State) remember(h *shard, kept *record, held bool, judged judged, now t
 		trace.Plateau = judged.plateau
 		trace.Anchored(link)
 		if link.Head != nil && link.Grows() && link.Head.Parts.Cache == trace.Parts.Cache && link.Head.Model == trace.Model {
-			name := link.Head.Entry
-			kept.Branches = slices.DeleteFunc(slices.Clone(kept.Branches), func(one traces.Trace) bool { return one.Entry == name })
+			s.drop(kept, link.Head.Entry)
+		}
+		if len(kept.Branches) == maxBranches {
+			s.drop(kept, kept.Branches[0].Entry)
 		}
 		kept.Branches = last(kept.Branches, *trace, maxBranches)
+		s.ends.enter(kept.Name, trace)
 		kept.Compacted = false
 	}
 	for _, name := range traces.Known(c) {
 		kept.Told = last(kept.Told, name, maxTold)
 	}
 	s.keep(h, kept, now)
+}
+
+// drop forgets a call of a session; lists that were handed out stay as they are.
+func (s *State) drop(kept *record, entry string) {
+	left := make([]traces.Trace, 0, len(kept.Branches))
+	for at := range kept.Branches {
+		if kept.Branches[at].Entry == entry {
+			s.ends.leave(kept.Name, &kept.Branches[at])
+		} else {
+			left = append(left, kept.Branches[at])
+		}
+	}
+	kept.Branches = left
 }
 
 // last are the last items of a list with one more, in a list of their own.

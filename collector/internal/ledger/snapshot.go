@@ -128,6 +128,9 @@ func (s *State) fill(at int, snapshot []byte, now time.Time) error {
 		}
 		seen := one.Seen
 		s.keep(h, &one, now)
+		for at := range one.Branches {
+			s.ends.enter(one.Name, &one.Branches[at])
+		}
 		one.Seen = seen
 	}
 	return nil

@@ -58,6 +58,7 @@ type State struct {
 	options Options
 	export  canonical.Exporter
 	shards  [Shards]shard
+	ends    ends
 	counts  counters
 	// blind is until when, in Unix nanoseconds, a session that is not known may be one that was forgotten, or lived before
 	// this ledger did.
@@ -182,6 +183,9 @@ func (s *State) forget(h *shard, gone *record) {
 	h.changed = true
 	s.counts.sessions.Add(-1)
 	s.counts.bytes.Add(-gone.size)
+	for at := range gone.Branches {
+		s.ends.leave(gone.Name, &gone.Branches[at])
+	}
 	s.captured.mu.Lock()
 	defer s.captured.mu.Unlock()
 	s.captured.prompts.Forget(gone.Name)

@@ -99,7 +99,7 @@ func (r *replica) observe(number int, one canonical.Object) any {
 	seen := r.state.Observe(given, began.Add(took))
 	attrs := pcommon.NewMap()
 	given.Write(attrs)
-	return told(attrs, seen)
+	return row(attrs, seen)
 }
 
 func called(t *testing.T, number int, one canonical.Object, began, ended time.Time) *call.Call {
@@ -118,7 +118,7 @@ func called(t *testing.T, number int, one canonical.Object, began, ended time.Ti
 	}
 	if content := canonical.Mapping(one.Get("content")); content != nil {
 		given.Content = &call.Content{
-			Tools: parts(content.Get("tools")), System: parts(content.Get("system")), Messages: parts(content.Get("messages")),
+			Form: canonical.Text(content.Get("form")), Tools: parts(content.Get("tools")), System: parts(content.Get("system")), Messages: parts(content.Get("messages")),
 		}
 	}
 	return &given
@@ -145,11 +145,11 @@ func raw(value any) any {
 	return found
 }
 
-// told are the fields of a call and what became of it, by their names in vectors.
-func told(attrs pcommon.Map, seen ledger.Seen) map[string]any {
-	row := map[string]any{"view": seen.View, "repeated": seen.Repeated, "late": seen.Late}
+// row has the fields of a call and what became of it, by their names in vectors.
+func row(attrs pcommon.Map, seen ledger.Seen) map[string]any {
+	found := map[string]any{"view": seen.View, "repeated": seen.Repeated, "late": seen.Late}
 	for name, value := range attrs.AsRaw() {
-		row[name[len("context_ledger."):]] = value
+		found[name[len("context_ledger."):]] = value
 	}
-	return row
+	return found
 }

@@ -183,8 +183,25 @@ func explain(made *call.Verdict, found attribution.Judgement, significant bool) 
 	}
 	first := found.Causes[0]
 	made.Cause, made.Detail, made.Evidence, made.Confidence = first.Name, first.Detail, first.Evidence, first.Confidence
-	made.Significant = &significant
+	made.Significant, made.Position = &significant, position(first.Position)
 	for _, other := range found.Causes[1:] {
 		made.Secondary = append(made.Secondary, other.Word())
 	}
+}
+
+func position(where *cause.Position) call.Position {
+	if where == nil {
+		return call.Position{}
+	}
+	return call.Position{
+		Segment: where.Segment, Index: whole(where.Index), Name: where.Name, Offset: whole(where.Offset), Kind: where.Kind,
+	}
+}
+
+func whole(number *int) *int64 {
+	if number == nil {
+		return nil
+	}
+	found := int64(*number)
+	return &found
 }

@@ -128,7 +128,7 @@ func (l *Lineage) best(heads []*Head, given request, explicit bool, arrival Arri
 	var most []float64
 	for _, head := range heads {
 		found, related := relate(head, given.outline)
-		if !related || head.Opened > arrival.Opened || !l.admits(found, given, explicit) {
+		if !related || head.Form != arrival.Form || head.Opened > arrival.Opened || !l.admits(found, given, explicit) {
 			continue
 		}
 		if rank := found.rank(given, arrival.AliveSince); most == nil || slices.Compare(rank, most) > 0 {

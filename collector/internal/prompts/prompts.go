@@ -17,19 +17,15 @@ import (
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/semconv"
 )
 
-// Surface is where a call went: the facts of its provider's surface, and which API it spoke.
-type Surface struct {
-	Facts facts.Facts
-	API   string
-}
-
-// Sent is a call that was made: its request, whose it is, and when it was opened, in seconds. Names are those of its
+// Sent is a call that was made: the facts of the surface that it went to, its request and the form in which that was
+// captured, whose it is, and when it was opened, in seconds. Names are those of its
 // session in order of preference; without any the session is found, or is called Entry's. Parent is the session that
 // opened this one, as the program says.
 type Sent struct {
 	Entry      string
-	Surface    Surface
+	Facts      facts.Facts
 	Endpoint   string
+	Form       string
 	Request    segments.Request
 	Names      []lineage.Name
 	Parent     string
@@ -78,8 +74,8 @@ func (p *Prompts) Forget(session string) { p.lineage.Forget(session) }
 // Open finds the place of a call and, of an agent's, remembers it as in flight. `outline` is that of its request.
 func (p *Prompts) Open(sent Sent, outline *segments.Outline) Draft {
 	rules := p.rules(sent)
-	found := p.identifier.Identify(sent.Request, outline, sent.Surface.Facts.Surface, sent.Repository)
-	arrival := lineage.Arrival{Session: "s-" + sent.Entry, Endpoint: sent.Endpoint, Opened: sent.Opened}
+	found := p.identifier.Identify(sent.Request, outline, sent.Facts.Surface, sent.Repository)
+	arrival := lineage.Arrival{Session: "s-" + sent.Entry, Endpoint: sent.Endpoint, Form: sent.Form, Opened: sent.Opened}
 	if rules.Lifetime != nil {
 		alive := sent.Opened - *rules.Lifetime
 		arrival.AliveSince = &alive
@@ -90,7 +86,7 @@ func (p *Prompts) Open(sent Sent, outline *segments.Outline) Draft {
 	draft := Draft{Sent: sent, Outline: outline, Identity: found, Link: link, Kind: kind, Rules: rules}
 	if kind == semconv.RequestKindAgent {
 		draft.head = &lineage.Head{
-			Entry: sent.Entry, Session: link.Session, Endpoint: sent.Endpoint, API: sent.Surface.API, Outline: outline,
+			Entry: sent.Entry, Session: link.Session, Endpoint: sent.Endpoint, Form: sent.Form, Outline: outline,
 			Identity: found, Request: sent.Request, Opened: sent.Opened, First: link.Head == nil,
 			Anchors: inherited(link, outline),
 		}
@@ -126,7 +122,7 @@ func inherited(link lineage.Link, outline *segments.Outline) []lineage.Anchor {
 }
 
 func (p *Prompts) rules(sent Sent) attribution.Rules {
-	known := sent.Surface.Facts
+	known := sent.Facts
 	seen := p.observed.Of(scope(sent))
 	rules := attribution.Rules{
 		Block: seen.Block(0), Minimum: known.Minimum, MinimumPrevious: known.MinimumPrevious, MinimumNote: known.MinimumNote,
@@ -141,7 +137,7 @@ func (p *Prompts) rules(sent Sent) attribution.Rules {
 }
 
 func scope(sent Sent) observed.Scope {
-	return observed.Scope{Surface: sent.Surface.Facts.Surface, Model: sent.Request.Model, Endpoint: sent.Endpoint}
+	return observed.Scope{Surface: sent.Facts.Surface, Model: sent.Request.Model, Endpoint: sent.Endpoint}
 }
 
 // kind is what a call is for: agent, compaction (a summarising call of a known form) or auxiliary (in a named session that

@@ -75,8 +75,8 @@ func (s *sequence) open(number int, given canonical.Object) {
 	request := vectortest.Sent(given)
 	sent := prompts.Sent{
 		Entry: fmt.Sprintf("e%d", number), Endpoint: "host", Request: request, Names: names(given, request.Conversation, request.CacheKey),
-		Surface: prompts.Surface{Facts: s.lore.Of(canonical.Text(given.Get("surface"))), API: canonical.Text(given.Get("api"))},
-		Parent:  canonical.Text(given.Get("parent")), Repository: canonical.Text(given.Get("repository")),
+		Facts:  s.lore.Of(canonical.Text(given.Get("surface"))),
+		Parent: canonical.Text(given.Get("parent")), Repository: canonical.Text(given.Get("repository")),
 		Opened: vectortest.Number(given.Get("at")),
 	}
 	s.calls = append(s.calls, opened{s.known.Open(sent, segments.Cut(request)), given, number})

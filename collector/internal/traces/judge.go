@@ -167,7 +167,10 @@ func (c Case) causes() []cause.Cause {
 	case !c.lost():
 		return c.unstored()
 	}
-	found := attribution.Arranged(c.content(), c.others(), c.reached())
+	content, others := c.content(), c.others()
+	// Where a loss began is told by bytes alone: not well enough for a mere possibility to lead over what is known to differ.
+	possible := len(others) > 0 && others[0].Confidence == semconv.MissConfidenceInferred
+	found := attribution.Arranged(content, others, possible || c.reached())
 	if len(found) == 0 {
 		return []cause.Cause{c.unchanged()}
 	}
@@ -199,7 +202,7 @@ func (c Case) belowIntact() int64 {
 	return max(0, *intact-*c.Usage.CacheRead)
 }
 
-// reached says whether the provider reused all that is known to be intact.
+// reached says whether the provider reused all that is known to be intact, as far as that can be told by bytes.
 func (c Case) reached() bool {
 	return c.belowIntact() <= c.slack()
 }

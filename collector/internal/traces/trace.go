@@ -206,3 +206,14 @@ func (t *Trace) Anchored(link Link) {
 	}
 	t.Anchors = kept
 }
+
+// Ends are the digests of the last boundaries but for the header's, the last one first, each with how it was made.
+func (t *Trace) Ends(most int) []Part {
+	found := []Part{}
+	for _, bound := range slices.Backward(t.Bounds) {
+		if len(found) < most && bound.Messages > 0 {
+			found = append(found, bound.Digest^short(t.Scheme))
+		}
+	}
+	return found
+}

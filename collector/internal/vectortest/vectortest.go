@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,10 +25,19 @@ type Elsewhere map[string]string
 // Run runs every vector of a file or folder of spec/vectors.
 func Run(t *testing.T, kind string, elsewhere Elsewhere, run Runner) {
 	t.Helper()
+	RunOf(t, kind, nil, elsewhere, run)
+}
+
+// RunOf runs the vectors of these names, all where none is named.
+func RunOf(t *testing.T, kind string, names []string, elsewhere Elsewhere, run Runner) {
+	t.Helper()
 	used := map[string]bool{}
 	for _, file := range files(t, kind) {
 		for _, one := range read(t, file) {
 			name := canonical.Text(one.Get("name"))
+			if len(names) > 0 && !slices.Contains(names, name) {
+				continue
+			}
 			if reason, not := elsewhere[name]; not {
 				used[name] = true
 				t.Logf("%s: not the collector's: %s", name, reason)

@@ -1,0 +1,78 @@
+package ledger
+
+import (
+	"sync"
+
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/call"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/semconv"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/traces"
+)
+
+// ends find the session of a call by the end of its history. A process that was restarted gives a session that nobody
+// names another name; the boundaries of its locator are those of the session before.
+type ends [Shards]struct {
+	mu       sync.Mutex
+	sessions map[traces.Part]string
+}
+
+// keptEnds is how many of a call's last boundaries are known by the session.
+const keptEnds = 2
+
+func (e *ends) enter(session string, trace *traces.Trace) {
+	for _, end := range trace.Ends(keptEnds) {
+		part := &e[end%Shards]
+		part.mu.Lock()
+		if part.sessions == nil {
+			part.sessions = map[traces.Part]string{}
+		}
+		part.sessions[end] = session
+		part.mu.Unlock()
+	}
+}
+
+// leave forgets the ends of a call that its session does not hold any more.
+func (e *ends) leave(session string, trace *traces.Trace) {
+	for _, end := range trace.Ends(keptEnds) {
+		part := &e[end%Shards]
+		part.mu.Lock()
+		if part.sessions[end] == session {
+			delete(part.sessions, end)
+		}
+		part.mu.Unlock()
+	}
+}
+
+// find gives the session whose end is the latest boundary that a call has of any.
+func (e *ends) find(trace *traces.Trace) (string, bool) {
+	for _, end := range trace.Ends(len(trace.Bounds)) {
+		part := &e[end%Shards]
+		part.mu.Lock()
+		session, known := part.sessions[end]
+		part.mu.Unlock()
+		if known {
+			return session, true
+		}
+	}
+	return "", false
+}
+
+// elsewhere are the calls of another session that a call's history goes on from, where nobody named its session and
+// nothing is known of the name that it has.
+func (s *State) elsewhere(c *call.Call, trace *traces.Trace) []traces.Trace {
+	if c.Task.SessionSource != semconv.SessionSourceLineage {
+		return nil
+	}
+	own := s.shard(c.Task.Session)
+	own.mu.Lock()
+	_, held := own.sessions.Get(c.Task.Session)
+	own.mu.Unlock()
+	other, known := s.ends.find(trace)
+	if held || !known {
+		return nil
+	}
+	h := s.shard(other)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	found, _ := h.known(other)
+	return found.Branches
+}
