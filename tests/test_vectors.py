@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from otel_context_ledger.cli.symptoms import CANNOT_TELL, FOUND, NOT_FOUND, SYMPTOMS
 from tests.vectors import RUNNERS
@@ -84,11 +85,20 @@ def written(file: Path) -> Iterator[str]:
         yield from ("::".join([file.relative_to(ROOT).as_posix(), *owner, name]) for name in names)
 
 
+def written_in_go() -> Iterator[str]:
+    """The tests of the collector, and the records of other instrumentations that it is held to."""
+    for file in (ROOT / "collector").rglob("*_test.go"):
+        yield from (f"{file.name}::{name}" for name in re.findall(r"^func (Test\w+)", file.read_text("utf-8"), re.M))
+    for file in (ROOT / "collector").rglob("testdata/*.yaml"):
+        said = yaml.safe_load(file.read_text("utf-8"))
+        yield from (f"{file.name}: {row['name']}" for row in said if isinstance(said, list))
+
+
 def test_every_case_of_our_own_is_held() -> None:
     """Each row of `spec/cases.md` is whole, has an id of its own, and is held by vectors and tests that exist."""
     found = rows()
     vectors = {f"{kind}.json: {case['name']}" for kind, case in (parameter.values for parameter in cases())}
-    known = vectors | {name for file in (ROOT / "tests").rglob("*.py") for name in written(file)}
+    known = vectors | {name for file in (ROOT / "tests").rglob("*.py") for name in written(file)} | {*written_in_go()}
     held = {row[0]: re.findall("`([^`]+)`", row[-1]) for row in found}
     assert {row[0] for row in found if len(row) != 5 or not all(row)} == set()
     assert len(held) == len(found) > 0
