@@ -226,7 +226,7 @@ func (c *Call) Write(attrs pcommon.Map) {
 }
 
 // typical is how many attributes a call is told by, most times: room for them is made at once.
-const typical = 40
+const typical = 24
 
 // WriteStandard puts what is known of the call under its standard names too, where nothing stands there yet: what an
 // instrumentation wrote under them is the original, whether or not it means the same. A record that speaks no standard

@@ -7,6 +7,7 @@ package normalise
 import (
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -61,10 +62,11 @@ type Options struct {
 // Normaliser reads records. It may be used by many goroutines at once.
 type Normaliser struct {
 	dialects []dialect
-	origin   origins
+	origin   *origins
 	infer    bool
 	capture  bool
 	export   canonical.Exporter
+	readings sync.Pool
 }
 
 type dialect struct {
@@ -184,24 +186,36 @@ const maxName = 128
 
 // Read gives what a record says of a call. Its place and times are not known here.
 func (n *Normaliser) Read(subject Subject) (call.Call, Kind) {
-	found, kind := n.again(&subject)
-	if found == nil {
-		found, kind = n.foreign(&subject)
+	into, _ := n.readings.Get().(*reading)
+	if into == nil {
+		into = &reading{}
 	}
-	if kind == None || found == nil {
+	defer n.release(into)
+	kind, ok := n.again(&subject, into)
+	if !ok {
+		kind = n.foreign(&subject, into)
+	}
+	if kind == None {
 		return call.Call{}, None
 	}
-	return *found, kind
+	return into.call, kind
+}
+
+// release empties a reading, for nothing of a record is kept, and lays it aside for the next one.
+func (n *Normaliser) release(used *reading) {
+	clear(used.values)
+	*used = reading{values: used.values[:0]}
+	n.readings.Put(used)
 }
 
 // foreign reads a record by the first dialect that it fits.
-func (n *Normaliser) foreign(subject *Subject) (*call.Call, Kind) {
+func (n *Normaliser) foreign(subject *Subject, into *reading) Kind {
 	for i := range n.dialects {
 		if n.dialects[i].fits(subject) {
-			return n.read(&n.dialects[i], subject)
+			return n.read(&n.dialects[i], subject, into)
 		}
 	}
-	return nil, None
+	return None
 }
 
 func (d *dialect) fits(subject *Subject) bool {
@@ -222,21 +236,21 @@ func (d *dialect) role(subject *Subject) Kind {
 	return None
 }
 
-func (n *Normaliser) read(d *dialect, subject *Subject) (*call.Call, Kind) {
+func (n *Normaliser) read(d *dialect, subject *Subject, into *reading) Kind {
 	kind := d.role(subject)
 	if kind == None {
-		return nil, None
+		return None
 	}
-	said, into := ours(subject.Attrs), &reading{}
+	said := ours(subject.Attrs)
 	if said != nil {
 		into.call.Task, into.named = said.Task, said.Task.Session != ""
 	}
-	values := d.layout.lay(subject.Attrs)
+	d.layout.lay(into, subject.Attrs)
 	for i := range d.layout.fields {
-		d.layout.fields[i].fill(into, values)
+		d.layout.fields[i].fill(into)
 	}
 	if !n.settle(d, subject, into, kind) {
-		return nil, None
+		return None
 	}
 	if said != nil {
 		into.call.Fill(said)
@@ -244,7 +258,7 @@ func (n *Normaliser) read(d *dialect, subject *Subject) (*call.Call, Kind) {
 	if n.capture && kind == Call {
 		into.call.Content = d.captured(subject.Attrs)
 	}
-	return &into.call, kind
+	return kind
 }
 
 // settle makes a call of what was read; false where there is nothing to tell.
@@ -277,20 +291,20 @@ func ours(attrs pcommon.Map) *call.Call {
 	return nil
 }
 
-// again reads a record that is an entry of ours already, or that a normaliser read before; nil where it is neither.
-func (n *Normaliser) again(subject *Subject) (*call.Call, Kind) {
+// again reads a record that is an entry of ours already, or that a normaliser read before; false where it is neither.
+func (n *Normaliser) again(subject *Subject, into *reading) (Kind, bool) {
 	kind, ok := n.written(subject)
-	if !ok {
-		return nil, None
+	if !ok || kind == None {
+		return None, ok
 	}
-	found := call.Read(subject.Attrs)
-	if found.Origin.Dialect == "" {
-		found.Origin.Dialect = Ours
+	into.call = call.Read(subject.Attrs)
+	if into.call.Origin.Dialect == "" {
+		into.call.Origin.Dialect = Ours
 	}
-	if found.Origin.Aggregate && kind == Call {
+	if into.call.Origin.Aggregate && kind == Call {
 		kind = Aggregate
 	}
-	return &found, kind
+	return kind, true
 }
 
 func (n *Normaliser) written(subject *Subject) (Kind, bool) {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/call"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/canonical"
@@ -19,14 +21,19 @@ type origins struct {
 	standard  map[string]bool
 	hosts     map[string]Host
 	lore      *facts.Lore
+	known     sync.Map
+	count     atomic.Int64
 }
 
-func newOrigins(providers map[string]string, hosts map[string]Host, lore *facts.Lore) origins {
+// maxKnown is how many hosts are remembered; calls go to few, and what is beyond is looked up each time.
+const maxKnown = 1024
+
+func newOrigins(providers map[string]string, hosts map[string]Host, lore *facts.Lore) *origins {
 	standard := map[string]bool{}
 	for _, provider := range providers {
 		standard[provider] = true
 	}
-	return origins{providers: providers, standard: standard, hosts: hosts, lore: lore}
+	return &origins{providers: providers, standard: standard, hosts: hosts, lore: lore}
 }
 
 // name says which provider and which of its products a call went to. A host says more than the name of an
@@ -53,8 +60,19 @@ func endpoint(host, port string) string {
 	return address(host, port)
 }
 
-// at gives what is served at a host.
+// at gives what is served at a host, looked up once.
 func (o *origins) at(endpoint string) Host {
+	if found, ok := o.known.Load(endpoint); ok {
+		return found.(Host)
+	}
+	found := o.look(endpoint)
+	if o.count.Add(1) <= maxKnown {
+		o.known.Store(strings.Clone(endpoint), found)
+	}
+	return found
+}
+
+func (o *origins) look(endpoint string) Host {
 	bare := endpoint
 	if at := strings.LastIndexByte(endpoint, ':'); at >= 0 && strings.Count(endpoint, ":") == 1 {
 		bare = endpoint[:at]

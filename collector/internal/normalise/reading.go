@@ -35,6 +35,7 @@ type reading struct {
 	tools     []call.Tool
 	inputFrom string
 	doubted   []doubt
+	values    []pcommon.Value
 }
 
 // doubt is a 0 that is believed of some surfaces only.
@@ -120,23 +121,22 @@ func (l *layout) places(sources []Source) []place {
 	return found
 }
 
-// lay gives the values of the attributes that a dialect reads, each in its slot.
-func (l *layout) lay(attrs pcommon.Map) []pcommon.Value {
-	values := make([]pcommon.Value, len(l.slots))
+// lay puts the values of the attributes that a dialect reads each into its slot.
+func (l *layout) lay(into *reading, attrs pcommon.Map) {
+	into.values = slices.Grow(into.values, len(l.slots))[:len(l.slots)]
 	for key, value := range attrs.All() {
-		if slot, ok := l.slots[key]; ok && values[slot] == (pcommon.Value{}) {
-			values[slot] = value
+		if slot, ok := l.slots[key]; ok && into.values[slot] == (pcommon.Value{}) {
+			into.values[slot] = value
 		}
 	}
-	return values
 }
 
 // fill reads a field from the first place that holds a value of its type.
-func (f *field) fill(into *reading, values []pcommon.Value) {
+func (f *field) fill(into *reading) {
 	var counts []int64
 	for i := range f.sources {
 		source := &f.sources[i]
-		value, ok, broken := source.value(values)
+		value, ok, broken := source.value(into.values)
 		if broken {
 			once(&into.call.Usage, flagUnparsed)
 		}

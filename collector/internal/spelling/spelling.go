@@ -4,7 +4,6 @@ package spelling
 
 import (
 	"math/big"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -27,14 +26,14 @@ const cut = "…"
 // digestDigits is how many hex digits of a digest stand for the rest of a name.
 const digestDigits = 16
 
-var (
-	wordForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:+-]{0,63}$`)
-	// pathForm are the beginnings of a path of a machine: servers of local models call a model by the file that it is in.
-	pathForm = regexp.MustCompile(`^(?:[/~\\]|[A-Za-z]:[/\\]|file:)`)
-)
+// maxWord is the length of a word.
+const maxWord = 64
 
 // Name is at most `most` characters of a text, those that are no visible part of one line replaced by U+FFFD.
 func Name(text string, most int) string {
+	if len(text) <= most && plain(text) {
+		return text
+	}
 	var built strings.Builder
 	for _, sign := range text {
 		if most--; most < 0 {
@@ -48,9 +47,19 @@ func Name(text string, most int) string {
 	return built.String()
 }
 
+// plain says whether a text is of visible ASCII characters and spaces alone, as nearly every name is.
+func plain(text string) bool {
+	for at := range len(text) {
+		if text[at] < ' ' || text[at] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
 // Model is a model's name; of a path on the machine only the last part, for the rest may name a user.
 func Model(text string) string {
-	if pathForm.MatchString(text) {
+	if path(text) {
 		parts := strings.FieldsFunc(strings.TrimRight(text, `/\`), func(sign rune) bool { return sign == '/' || sign == '\\' })
 		if text = Other; len(parts) > 0 {
 			text = parts[len(parts)-1]
@@ -58,6 +67,17 @@ func Model(text string) string {
 	}
 	return Name(text, MaxName)
 }
+
+// path says whether a text begins like a path of a machine: servers of local models call a model by the file that it is in.
+func path(text string) bool {
+	if text == "" {
+		return false
+	}
+	drive := len(text) > 2 && text[1] == ':' && letter(text[0]) && (text[2] == '/' || text[2] == '\\')
+	return strings.IndexByte(`/~\`, text[0]) >= 0 || drive || strings.HasPrefix(text, "file:")
+}
+
+func letter(sign byte) bool { return 'a' <= sign|' ' && sign|' ' <= 'z' }
 
 // Session is a session's name; one that had to be changed ends in a digest, so that two sessions stay two.
 func Session(text string, export canonical.Exporter) string {
@@ -70,10 +90,23 @@ func Session(text string, export canonical.Exporter) string {
 
 // Word is a word such as `tool_calls` or `in-memory`, empty for none; whatever is no word is `other`.
 func Word(text string) string {
-	if text == "" || wordForm.MatchString(text) {
+	if text == "" || word(text) {
 		return text
 	}
 	return Other
+}
+
+func word(text string) bool {
+	if len(text) > maxWord || strings.IndexByte(".:+-", text[0]) >= 0 {
+		return false
+	}
+	for at := range len(text) {
+		sign := text[at]
+		if !letter(sign) && (sign < '0' || sign > '9') && strings.IndexByte("_.:+-", sign) < 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // Named is the name of a task, attempt or session that a value stands for, empty for none: of a text or a whole number.
