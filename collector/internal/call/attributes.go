@@ -184,6 +184,28 @@ func (c *Call) Fill(from *Call) {
 	}
 }
 
+// shared has what two records of one call can know of it alike: whose call it was, and what was sent.
+var shared = []string{
+	semconv.ContextLedgerTaskID, semconv.ContextLedgerAttemptID, semconv.ContextLedgerParentSessionID,
+	semconv.ContextLedgerAgent, semconv.ContextLedgerReasoningEffort, semconv.ContextLedgerRepoSnapshot,
+	semconv.ContextLedgerPolicyWireHash, semconv.ContextLedgerToolWireHash, semconv.ContextLedgerToolSchemaHash,
+}
+
+// Complete takes from another record of the same call whose it was and what was sent, where it is not known of this one.
+func (c *Call) Complete(from *Call) {
+	for _, key := range shared {
+		if at := fields[key]; !Known(at(c)) {
+			copyField(at(c), at(from))
+		}
+	}
+	if c.Task.Session == "" {
+		c.Task.Session, c.Task.SessionSource = from.Task.Session, from.Task.SessionSource
+	}
+	if c.Content == nil {
+		c.Content = from.Content
+	}
+}
+
 func copyField(into, from any) {
 	switch field := into.(type) {
 	case *string:

@@ -276,7 +276,7 @@ func (n *Normaliser) settle(d *dialect, subject *Subject, into *reading, kind Ki
 	rule := d.usageRule(known{subject, found.Model.Provider, found.Model.Requested}, into.inputFrom)
 	found.Origin.Rule = settle(&found.Usage, into.counted, rule, n.infer)
 	n.complete(into)
-	return kind != Aggregate || told(&found.Usage)
+	return kind != Aggregate || counted(&found.Usage)
 }
 
 // ours gives what stands under our own names on a record of another dialect, as a program may write it that knows its

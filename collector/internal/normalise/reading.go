@@ -143,7 +143,7 @@ func (f *field) fill(into *reading) {
 		if !ok {
 			continue
 		}
-		if count := f.counted(value); count != nil {
+		if count := f.count(value); count != nil {
 			counts = append(counts, *count)
 		}
 		if !call.Known(f.at(into)) && f.take(into, source, value) && len(counts) == 0 {
@@ -155,8 +155,8 @@ func (f *field) fill(into *reading) {
 	}
 }
 
-// counted gives the count that a value is, of a field whose places are compared.
-func (f *field) counted(value pcommon.Value) *int64 {
+// count gives the count that a value is, of a field whose places are compared.
+func (f *field) count(value pcommon.Value) *int64 {
 	if f.name != fieldCached && f.name != fieldWritten {
 		return nil
 	}
@@ -216,7 +216,7 @@ func (d *dialect) usageRule(of known, inputFrom string) Rule {
 	return Rule{Rule: d.name, IncludesCache: includesUnlisted}
 }
 
-// told says whether a record tells any usage.
-func told(usage *call.Usage) bool {
+// counted says whether a record tells any usage.
+func counted(usage *call.Usage) bool {
 	return usage.Source != semconv.UsageSourceMissing
 }

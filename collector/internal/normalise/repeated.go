@@ -12,33 +12,66 @@ type seat struct {
 	span  pcommon.SpanID
 }
 
-// Repeated says of each of some calls whether another one of them tells it better, a span right inside or right around
-// it: of a framework's span and the client's inside it, the client's knows more; of an entry of ours and any other span,
-// the entry does. Two that say which response they are of, and say different ones, are two calls. A call without a span
-// repeats none.
+// Repeated says of each of some calls whether another one of them is the same call and tells it better. Two are the same
+// if the span of one is right inside that of the other, or if both name the same response and one lasted while the other
+// did; two that name different responses, or have an entry of ours each, never are. Of a framework's span and the
+// client's inside it the client's knows more, of an entry of ours and any other span the entry does. What the better one
+// does not know of whose call it was, and of what was sent, it takes from the other.
 func Repeated(calls []*call.Call) []bool {
-	around := map[seat]int{}
-	for i, outer := range calls {
-		if at := (seat{outer.Place.Trace, outer.Place.Span}); !at.trace.IsEmpty() && !at.span.IsEmpty() {
-			around[at] = i
+	found := make([]bool, len(calls))
+	spans, answers := map[seat]int{}, map[string]int{}
+	for i, one := range calls {
+		if at := (seat{one.Place.Trace, one.Place.Span}); !at.trace.IsEmpty() && !at.span.IsEmpty() {
+			spans[at] = i
 		}
 	}
-	found := make([]bool, len(calls))
 	for i, inner := range calls {
-		outer, ok := around[seat{inner.Place.Trace, inner.Place.Parent}]
-		if !ok || outer == i || apart(inner, calls[outer]) {
-			continue
+		outer, inside := spans[seat{inner.Place.Trace, inner.Place.Parent}]
+		if inside && outer != i && !apart(inner, calls[outer]) {
+			found[told(calls, i, outer)] = true
 		}
-		if calls[outer].Ours() && !inner.Ours() {
-			outer = i
+	}
+	for i, one := range calls {
+		answer := one.Request.ResponseID
+		earlier, again := answers[answer]
+		switch {
+		case answer == "" || found[i]:
+		case again && together(one, calls[earlier]) && !apart(one, calls[earlier]):
+			inner, outer := nested(calls, i, earlier)
+			worse := told(calls, inner, outer)
+			found[worse], answers[answer] = true, inner+outer-worse
+		default:
+			answers[answer] = i
 		}
-		found[outer] = true
 	}
 	return found
+}
+
+// told gives the worse of two records of one call, after the better one took what it did not know.
+func told(calls []*call.Call, inner, outer int) int {
+	better, worse := inner, outer
+	if calls[outer].Ours() && !calls[inner].Ours() {
+		better, worse = outer, inner
+	}
+	calls[better].Complete(calls[worse])
+	return worse
 }
 
 // apart says whether two are known to be two calls: each has an entry of its own, or a response.
 func apart(a, b *call.Call) bool {
 	one, other := a.Request.ResponseID, b.Request.ResponseID
 	return (a.Ours() && b.Ours()) || (one != "" && other != "" && one != other)
+}
+
+// together says whether two calls were under way at one time.
+func together(a, b *call.Call) bool {
+	return !a.Place.Start.After(b.Place.End) && !b.Place.Start.After(a.Place.End)
+}
+
+// nested gives the one of two that lasted shorter, which is the one inside, and the other.
+func nested(calls []*call.Call, a, b int) (inner, outer int) {
+	if calls[a].Place.End.Sub(calls[a].Place.Start) < calls[b].Place.End.Sub(calls[b].Place.Start) {
+		return a, b
+	}
+	return b, a
 }

@@ -2,6 +2,7 @@ package normalise_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -15,6 +16,12 @@ func placed(trace, span, parent byte, response string) *call.Call {
 		Place:   call.Place{Trace: pcommon.TraceID{trace}, Span: pcommon.SpanID{span}, Parent: pcommon.SpanID{parent}},
 		Request: call.Request{ResponseID: response},
 	}
+}
+
+// lasting says from which second to which a call lasted.
+func lasting(of *call.Call, from, to int64) *call.Call {
+	of.Place.Start, of.Place.End = time.Unix(from, 0), time.Unix(to, 0)
+	return of
 }
 
 func entry(of *call.Call) *call.Call {
@@ -43,8 +50,32 @@ func TestOneOfTwoSpansRepeatsTheCall(t *testing.T) {
 		},
 		"an entry inside another span": {[]*call.Call{placed(1, 1, 0, ""), entry(placed(1, 2, 1, "r"))}, []bool{true, false}},
 		"two entries":                  {[]*call.Call{entry(placed(1, 1, 0, "")), entry(placed(1, 2, 1, ""))}, []bool{false, false}},
-		"log records without a span":   {[]*call.Call{placed(0, 0, 0, ""), placed(0, 0, 0, "r")}, []bool{false, false}},
+		"one answer, side by side": {
+			[]*call.Call{lasting(placed(1, 1, 0, "r"), 0, 9), lasting(placed(2, 2, 0, "r"), 1, 8)}, []bool{true, false},
+		},
+		"one answer, an entry among them": {
+			[]*call.Call{entry(lasting(placed(1, 1, 0, "r"), 0, 9)), lasting(placed(2, 2, 0, "r"), 1, 8)}, []bool{false, true},
+		},
+		"an answer that a gateway gave again": {
+			[]*call.Call{lasting(placed(1, 1, 0, "r"), 0, 9), lasting(placed(2, 2, 0, "r"), 10, 11)}, []bool{false, false},
+		},
+		"log records without a span": {[]*call.Call{placed(0, 0, 0, ""), placed(0, 0, 0, "r")}, []bool{false, false}},
 	} {
 		assert.Equal(t, row.want, normalise.Repeated(row.calls), name)
 	}
+}
+
+// The record that stays takes from the other one whose call it was and what was sent; its counts are its own.
+func TestTheBetterRecordTakesWhatItDoesNotKnow(t *testing.T) {
+	outer, inner := placed(1, 1, 0, ""), placed(1, 2, 1, "r")
+	outer.Task = call.Task{Session: "s-1", SessionSource: "conversation_id", Agent: "coder"}
+	outer.Usage = call.Usage{Input: ptr(int64(1)), CacheRead: ptr(int64(0))}
+	outer.Content = &call.Content{Form: "gen_ai"}
+	inner.Usage = call.Usage{Input: ptr(int64(2600))}
+
+	normalise.Repeated([]*call.Call{outer, inner})
+
+	assert.Equal(t, outer.Task, inner.Task)
+	assert.Equal(t, outer.Content, inner.Content)
+	assert.Equal(t, call.Usage{Input: ptr(int64(2600))}, inner.Usage)
 }
