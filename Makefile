@@ -6,12 +6,19 @@ STAMP := $(VENV)/.ready
 NOX = PATH="$$PATH:$$(ls -d $$HOME/.pyenv/versions/3.1*/bin 2>/dev/null | paste -sd:)" \
   $(BIN)/nox --no-error-on-missing-interpreters
 ENGINE_STAMP := $(VENV)/.engine
+GO ?= go
+OCB := go.opentelemetry.io/collector/cmd/builder@v0.165.0
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+COLLECTOR := $(CURDIR)/dist/otelcol-context-ledger
+NEED_GO = command -v $(GO) >/dev/null || { \
+  echo "the collector needs Go 1.26 or newer (https://go.dev/dl); everything else here works without it"; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup generate format check test fuzz matrix clients peers demo bench bench-peers build clean
+.PHONY: help setup generate format check test fuzz matrix clients peers demo bench bench-peers build \
+  collector generate-collector check-collector test-collector clean
 
 help: ## list the targets
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
 setup: $(STAMP) ## make the environment .venv
 
@@ -67,6 +74,29 @@ bench-peers: $(STAMP) ## the same beside other instrumentations, each in an envi
 
 build: $(STAMP) ## the wheel and source archive, into dist/
 	$(BIN)/python -m build -q
+
+collector: ## otelcol-context-ledger, the OpenTelemetry Collector with the ledger in it, into dist/ (needs Go)
+	@$(NEED_GO)
+	cd collector/distribution && CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w" -o $(COLLECTOR) .
+
+# ocb stops at a module that only tests of an exporter need, after it wrote the sources; `tidy -e` goes on without it.
+generate-collector: ## write the sources of otelcol-context-ledger from its manifest
+	@$(NEED_GO)
+	cd collector/distribution && $(GO) run $(OCB) --config manifest.yaml --skip-compilation || true
+	cd collector/distribution && $(GO) mod tidy -e && gofmt -w *.go
+
+check-collector: ## formatting, lint and generated sources of the collector
+	@$(NEED_GO)
+	@cd collector && test -z "$$(gofmt -l . | tee /dev/stderr)"
+	cd collector && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
+	@rm -rf .cache/distribution && mkdir -p .cache/distribution
+	@sed 's#output_path: .*#output_path: $(CURDIR)/.cache/distribution#' collector/distribution/manifest.yaml > .cache/manifest.yaml
+	@$(GO) run $(OCB) --config .cache/manifest.yaml --skip-compilation --skip-get-modules 2>/dev/null
+	@gofmt -w .cache/distribution && for file in .cache/distribution/*.go; do \
+	  cmp $$file collector/distribution/$$(basename $$file) || { echo "run make generate-collector"; exit 1; }; done
+
+test-collector: collector ## tests of the collector, with the built binary too
+	cd collector && OTELCOL=$(COLLECTOR) $(GO) test -race ./...
 
 clean: ## remove what was made
 	rm -rf $(VENV) dist build demo .cache
