@@ -182,6 +182,7 @@ func (s *State) remember(h *shard, kept *record, held bool, judged judged, now t
 		kept.Branches = last(kept.Branches, *trace, maxBranches)
 		s.ends.enter(kept.Name, trace)
 		kept.Compacted = false
+		kept.loaded = false
 	}
 	for _, name := range traces.Known(c) {
 		kept.Told = last(kept.Told, name, maxTold)

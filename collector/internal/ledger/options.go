@@ -22,8 +22,11 @@ type Options struct {
 	CapturedBytes int
 	// Idle is after how long without a call a session is forgotten.
 	Idle time.Duration
-	// Alone says that this ledger sees every call of every session: then a session that it does not know is a new one.
+	// Alone says that this ledger sees every call of every session: then a session that it does not know is a new one, and
+	// what it saved is still so when it is started again.
 	Alone bool
+	// Split says that the calls of one session may come to several ledgers: then none of them knows which call came before.
+	Split bool
 	// Key is the key of digests made here, empty for bare ones.
 	Key string
 	// Lore is what is known of providers' caches.
@@ -41,6 +44,7 @@ var (
 	errBytes    = errors.New("bytes must be above 0")
 	errCaptured = errors.New("captured bytes must not be below 0")
 	errIdle     = errors.New("the idle time must be above 0")
+	errBoth     = errors.New("a ledger that sees every call shares no session with others")
 	errLore     = errors.New("the lore of providers is missing")
 )
 
@@ -52,7 +56,7 @@ func (o Options) Validate() error {
 		err    error
 	}{
 		{o.Sessions <= 0, errSessions}, {o.Bytes <= 0, errBytes}, {o.CapturedBytes < 0, errCaptured}, {o.Idle <= 0, errIdle},
-		{o.Lore == nil, errLore},
+		{o.Alone && o.Split, errBoth}, {o.Lore == nil, errLore},
 	} {
 		if rule.broken {
 			wrong = append(wrong, rule.err)

@@ -64,13 +64,13 @@ func entry(t *testing.T, number int, given canonical.Object) *call.Call {
 	if one.Task.Session == "" {
 		one.Task.Session, one.Task.SessionSource = "s-"+one.Origin.EntryID, semconv.SessionSourceLineage
 	}
-	one.Context = told(identity.NewIdentifier().Identify(request, outline, surface.Surface, ""))
+	one.Context = context(identity.NewIdentifier().Identify(request, outline, surface.Surface, ""))
 	one.Context.Locator, one.Context.HistoryLength = outline.Locate(canonical.Exporter{}), &length
 	one.Verdict = call.Verdict{By: semconv.JudgedByProcess, Outcome: semconv.CacheOutcomeCold, Cause: semconv.MissCauseColdStart, Evidence: []string{"first_request"}}
 	return one
 }
 
-func told(found identity.Identity) call.Context {
+func context(found identity.Identity) call.Context {
 	digest := func(part string) string {
 		if found.Part(part) == "" {
 			return ""

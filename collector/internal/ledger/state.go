@@ -37,6 +37,8 @@ type record struct {
 	Told      []traces.Part
 	Seen      time.Time
 	size      int64
+	// loaded says that calls may have gone elsewhere since the record was saved.
+	loaded bool
 }
 
 func (r *record) weigh() int64 {

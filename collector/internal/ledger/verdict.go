@@ -35,6 +35,8 @@ func (s *State) judge(c *call.Call, found *captured, one traces.Case, was standi
 	switch {
 	case !ownOf(c):
 		aside(c, one)
+	case s.options.Split || was.kept.loaded:
+		s.uncertain(c, one)
 	case found != nil && found.Draft.Link.Head != nil:
 		result.seen.View, result.seen.Known = ByContent, true
 		s.stand(c, content(*found), changes(*found), found.Draft.Link.Head.Entry)
@@ -111,6 +113,17 @@ func (s *State) begin(c *call.Call, one traces.Case, first bool) {
 		explain(&found, attribution.Combined([]cause.Cause{told}, one.Verdict), false)
 	}
 	c.Judge(found)
+}
+
+// uncertain judges a call before which others may have come that went elsewhere: what was read nearly whole was hit, and
+// what was not may have been lost to anything.
+func (s *State) uncertain(c *call.Call, one traces.Case) {
+	missed := c.Usage.Missed()
+	if missed != nil && c.Verdict.Outcome == "" && !attribution.Significant(*missed, *c.Usage.Input) {
+		c.Judge(call.Verdict{Outcome: semconv.CacheOutcomeHit, Provider: one.Verdict})
+		return
+	}
+	s.begin(c, one, false)
 }
 
 // first says whether a call that has no comparable one is known to have none: its history can hold no answer, or every

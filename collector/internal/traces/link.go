@@ -1,6 +1,7 @@
 package traces
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/lineage"
@@ -92,7 +93,7 @@ func Summarised(head, now *Trace) bool {
 	return head.Scheme == now.Scheme && now.Parts.Summary != 0 && head.Parts.Summary != now.Parts.Summary
 }
 
-func byMessages(bound Bound, messages int64) int { return int(bound.Messages - messages) }
+func byMessages(bound Bound, messages int64) int { return cmp.Compare(bound.Messages, messages) }
 
 // relation is told by how many messages two calls are known to share, of how many each, and whether they are known to
 // part.

@@ -3,6 +3,7 @@
 package traces
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -168,7 +169,7 @@ func bounds(locator []call.Boundary) []Bound {
 	for _, boundary := range locator[:min(len(locator), maxBounds)] {
 		found = append(found, Bound{boundary.Messages, boundary.Bytes, short(boundary.Digest)})
 	}
-	slices.SortFunc(found, func(a, b Bound) int { return int(a.Messages - b.Messages) })
+	slices.SortFunc(found, func(a, b Bound) int { return cmp.Compare(a.Messages, b.Messages) })
 	for at := 1; at < len(found); at++ {
 		if found[at].Messages == found[at-1].Messages || found[at].Bytes < found[at-1].Bytes {
 			return nil
@@ -179,8 +180,12 @@ func bounds(locator []call.Boundary) []Bound {
 
 // Size is about how many bytes a trace holds.
 func (t *Trace) Size() int {
-	const overhead, perBound, perAnchor, perTool = 512, 24, 16, 96
-	return overhead + perBound*len(t.Bounds) + perAnchor*len(t.Anchors) + perTool*len(t.Tools)
+	const overhead, perBound, perAnchor, perTool, located = 512, 24, 16, 96, 96
+	size := overhead
+	if len(t.Bounds) > 0 {
+		size += located
+	}
+	return size + perBound*len(t.Bounds) + perAnchor*len(t.Anchors) + perTool*len(t.Tools)
 }
 
 // bytes is how many bytes the whole request has, 0 where it told no locator.

@@ -1,0 +1,196 @@
+package ledger_test
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/call"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/ledger"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/semconv"
+)
+
+const (
+	manySessions = 200
+	manyCalls    = 15
+	partitions   = 8
+)
+
+// traffic are calls of many sessions, one of each in turn. Prompts grow; now and then a pause is long, another model
+// carries on, the effort changes, or the hit collapses.
+func traffic() []*call.Call {
+	random := rand.New(rand.NewPCG(1, 2))
+	calls := make([]*call.Call, manySessions*manyCalls)
+	for session := range manySessions {
+		at, input, model, effort := int64(random.IntN(20)), int64(20000), "claude-x", "low"
+		cached := int64(0)
+		for number := range manyCalls {
+			one := counted(fmt.Sprintf("session-%d", session), session*manyCalls+number, at, input, cached)
+			one.Model.Requested, one.Model.Effort = model, effort
+			calls[number*manySessions+session] = one
+			cached, at = input, at+20
+			input += int64(500 + random.IntN(3000))
+			switch random.IntN(12) {
+			case 0:
+				at, cached = at+600, 0
+			case 1:
+				model, cached = fmt.Sprintf("claude-%d", number), 0
+			case 2:
+				effort, cached = fmt.Sprintf("effort%d", number), 0
+			case 3:
+				cached = 4000
+			}
+		}
+	}
+	return calls
+}
+
+func partition(session string) int {
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(session))
+	return int(hash.Sum32() % partitions)
+}
+
+type told struct{ outcome, cause string }
+
+func heard(calls []*call.Call, to func(at int, one *call.Call) *ledger.State) []told {
+	found := make([]told, len(calls))
+	for at, one := range calls {
+		observe(to(at, one), one)
+		found[at] = told{one.Verdict.Outcome, one.Verdict.Cause}
+	}
+	return found
+}
+
+// day lets no session expire, for the calls of some run ahead of those of others.
+func day(o *ledger.Options) { o.Idle = 24 * time.Hour }
+
+func alone(t *testing.T) []told {
+	single := state(t, day)
+	return heard(traffic(), func(int, *call.Call) *ledger.State { return single })
+}
+
+// Two replicas among which sessions are divided say of every call what a single one says.
+func TestDividedReplicas(t *testing.T) {
+	replicas := []*ledger.State{state(t, day), state(t, day)}
+	found := heard(traffic(), func(_ int, one *call.Call) *ledger.State { return replicas[partition(one.Task.Session)%2] })
+	assert.Equal(t, alone(t), found)
+}
+
+// A replica dies, the other takes over its sessions, and it comes back with what it had saved before: of each move a
+// session's first call is previous_unknown or right, its other calls are right, and none is a cold start.
+func TestReplicaDiesAndComesBack(t *testing.T) {
+	calls, want := traffic(), alone(t)
+	died, back := len(calls)/3, 2*len(calls)/3
+	kept := store{}
+	replicas := []*ledger.State{state(t, day), state(t, day)}
+	found := heard(calls, func(at int, one *call.Call) *ledger.State {
+		switch at {
+		case died - 100:
+			_, err := replicas[1].Save(kept.put)
+			require.NoError(t, err)
+		case back:
+			replicas[1] = state(t, day)
+			require.NoError(t, replicas[1].Load(kept.get, one.Place.Start))
+		}
+		if at >= died && at < back {
+			return replicas[0]
+		}
+		return replicas[partition(one.Task.Session)%2]
+	})
+	moves := map[string]int{}
+	for at, one := range calls {
+		if found[at] != want[at] {
+			moves[one.Task.Session]++
+			unknown := found[at].cause == semconv.MissCausePreviousUnknown
+			insignificant := found[at] == told{semconv.CacheOutcomeHit, ""}
+			assert.True(t, unknown || insignificant, "call %d: %v, not %v", at, found[at], want[at])
+		}
+		assert.NotEqual(t, semconv.MissCauseColdStart, found[at].cause)
+	}
+	assert.NotEmpty(t, moves)
+	for session, moved := range moves {
+		assert.LessOrEqual(t, moved, 2, session)
+		assert.Equal(t, 1, partition(session)%2, "a session that did not move")
+	}
+}
+
+// Replicas to which calls come in turn blame nothing that they cannot know.
+func TestReplicasInTurn(t *testing.T) {
+	split := func(o *ledger.Options) { day(o); o.Split = true }
+	replicas := []*ledger.State{state(t, split), state(t, split)}
+	want := alone(t)
+	found := heard(traffic(), func(at int, _ *call.Call) *ledger.State { return replicas[(at/manySessions+at)%2] })
+	unknown := 0
+	for at := range found {
+		if found[at] == want[at] {
+			continue
+		}
+		unknown++
+		assert.Equal(t, semconv.MissCausePreviousUnknown, found[at].cause, "call %d: %v, not %v", at, found[at], want[at])
+	}
+	assert.Less(t, unknown, len(found)*2/3)
+}
+
+// What is held of a session does not grow with its calls.
+func TestMemoryOfASessionIsFlat(t *testing.T) {
+	made := state(t, asIs)
+	sizes := []int64{}
+	for at := range 300 {
+		observe(made, counted("s", at, int64(at), int64(20000+100*at), int64(20000+100*(at-1))))
+		sizes = append(sizes, made.Stats().Bytes)
+	}
+	assert.Equal(t, sizes[100], sizes[299])
+}
+
+// located gives a call the locator and the digests of one with so many messages.
+func located(one *call.Call, messages int) *call.Call {
+	length := int64(messages)
+	one.Context.HistoryLength = &length
+	for at := range 24 {
+		boundary := call.Boundary{Messages: int64(messages - at), Bytes: int64(1000 * (messages - at)), Digest: fmt.Sprintf("%016x", at)}
+		one.Context.Locator = append(one.Context.Locator, boundary)
+	}
+	return one
+}
+
+// A session takes about as many bytes as it is counted with, told by counts alone and by a locator.
+func BenchmarkSessions(b *testing.B) {
+	for name, told := range map[string]func(*call.Call) *call.Call{
+		"counters": func(one *call.Call) *call.Call { return one },
+		"locator":  func(one *call.Call) *call.Call { return located(one, 60) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			made := state(b, func(o *ledger.Options) { o.Sessions, o.Bytes = 1<<30, 1<<40 })
+			before := heap()
+			for at := range b.N {
+				observe(made, told(counted(fmt.Sprintf("session-%d", at), at, 0, 20000, 0)))
+			}
+			b.ReportMetric(float64(made.Stats().Bytes)/float64(b.N), "counted/session")
+			b.ReportMetric(float64(heap()-before)/float64(b.N), "heap/session")
+			runtime.KeepAlive(made)
+		})
+	}
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var found runtime.MemStats
+	runtime.ReadMemStats(&found)
+	return found.HeapAlloc
+}
+
+// A call of a known session that told counts alone.
+func BenchmarkCounters(b *testing.B) {
+	made := state(b, asIs)
+	for at := range b.N {
+		one := counted("s", at, int64(at), int64(20000+at), int64(20000+at-1))
+		made.Observe(one, day0.Add(time.Duration(at)*time.Second))
+	}
+}
