@@ -418,6 +418,13 @@ class TestVolatility:
         assert volatility._kept.cache_info().misses - before == 1
         assert masked == volatility.mask("\n\n".join([*rules, "It is 10:00:01 UTC."]))
 
+    @pytest.mark.parametrize(
+        "text", ["1," * 100_000, f"status:{' ' * 50_000}x", "turn 1" + ".1" * 50_000, "M " * 50_000, "=" * 50_000]
+    )
+    def test_a_text_without_end(self, text: str) -> None:
+        """AR14: what looks like the beginning of a span again and again stands as it is, after one pass over it."""
+        assert volatility.mask(text) == text
+
     @often
     @given(texts, texts)
     def test_equal_masks_or_nothing(self, one: str, other: str) -> None:

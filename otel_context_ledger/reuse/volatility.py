@@ -23,6 +23,7 @@ _COUNTING = r"(?:turn|step|iteration|counter|seq|sequence|pid)(?:\s+(?:number|no
 _COUNTED = r"(?:request|call|message|attempt|build|round)(?:\s+(?:number|no\.?|id))?"
 _TOTAL = r"\s+\d+(?=\s*(?:$|[)\].,;]|of\s+\d|/\s*\d))"
 _NONCES = r"(?:nonce|cch|request_id|trace_id|session_id|salt|cache_bust(?:er)?)"
+# None may be tried at a place for longer than its span is: a list of numbers without end is a system text, too.
 # In order: an earlier kind takes the span. A mask hides a change of the rules from the policy hash, so it must name
 # what nobody writes a rule with: bare numbers, prices, versions and limits stay. Sources: cases CM01 to CM06, CM48.
 MASKS: tuple[tuple[str, str], ...] = (
@@ -31,7 +32,7 @@ MASKS: tuple[tuple[str, str], ...] = (
     ("date", rf"\b(?:{_DATE}|\d{{1,2}}\s+{_MONTHS}\s+\d{{4}}|{_MONTHS}\s+\d{{1,2}},?\s+\d{{4}})\b"),
     ("time", rf"\b\d{{1,2}}:\d{{2}}:\d{{2}}(?:[.,]\d+)?(?:\s*[ap]\.?m\.?)?{_ZONE}"),
     ("time", rf"\b(?:time|now|clock|updated)(?:\s+(?:is|now|at))?[\s:=]{{1,3}}{_CLOCK}{_ZONE}"),
-    ("repo_status", rf"^[ \t]*(?:git\s*)?status:[ \t]*(?:{_STATE})?[ \t]*$(?:\n[ \t]*{_CHANGED})*"),
+    ("repo_status", rf"^[ \t]*(?:git\s*)?status:[ \t]*(?:(?:{_STATE})[ \t]*)?$(?:\n[ \t]*{_CHANGED})*"),
     ("repo_status", r"(?:^[ \t]?(?-i:[MADRCU?!]{1,2})[ \t]+(?=\S*[./])\S+[ \t]*$\n?)+"),
     ("repo_status", r"^[ \t]*(?:current\s+)?branch:[ \t]*[\w./-]+[ \t]*$"),
     ("repo_status", r"^[ \t]*recent commits:[ \t]*$(?:\n[ \t]*[0-9a-f]{7,40}\s[^\n]*)*"),
@@ -43,7 +44,7 @@ MASKS: tuple[tuple[str, str], ...] = (
     ("counter", rf"\b{_COUNTING}(?![\d.]*\d)"),
     ("counter", rf"\b{_COUNTED}(?:\s*[:=#]\s*\d+|{_TOTAL})(?![\d.]*\d)"),
     ("counter", r"\bport\s*[:=#]\s*\d+(?![\d.]*\d)"),
-    ("counter", r"\b\d[\d,]*(?=\s+(?:tokens?|seconds?|minutes?|turns?|steps?)\s+(?:left|remaining|used|elapsed))"),
+    ("counter", r"\b\d[\d,]{0,15}(?=\s+(?:tokens?|seconds?|minutes?|turns?|steps?)\s+(?:left|remaining|used|elapsed))"),
     ("path", r"(?:/(?:home|tmp|var|private|Users|root|work|workspace|mnt|opt)(?:/[\w.@+-]+)+|[A-Z]:\\[\w.\\ -]+)"),
 )
 _GROUPS = tuple((f"k{n}", kind) for n, (kind, _) in enumerate(MASKS))

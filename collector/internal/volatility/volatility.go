@@ -3,11 +3,15 @@
 package volatility
 
 import (
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/dlclark/regexp2"
+
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/recent"
 )
 
 const (
@@ -28,13 +32,14 @@ const (
 
 // masks are kinds of spans with their forms, in order: an earlier kind takes the span. A mask hides a change of the rules
 // from the policy hash, so it must name what nobody writes a rule with: bare numbers, prices, versions and limits stay.
+// None may be tried at a place for longer than its span is: a list of numbers without end is a system text, too.
 var masks = []struct{ kind, form string }{
 	{"uuid", `\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`},
 	{"datetime", `(?:` + date + `)[T\s,]+(?:at\s+)?` + clock + zone},
 	{"date", `\b(?:` + date + `|\d{1,2}\s+` + months + `\s+\d{4}|` + months + `\s+\d{1,2},?\s+\d{4})\b`},
 	{"time", `\b\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?(?:\s*[ap]\.?m\.?)?` + zone},
 	{"time", `\b(?:time|now|clock|updated)(?:\s+(?:is|now|at))?[\s:=]{1,3}` + clock + zone},
-	{"repo_status", `^[ \t]*(?:git\s*)?status:[ \t]*(?:` + state + `)?[ \t]*$(?:\n[ \t]*` + changed + `)*`},
+	{"repo_status", `^[ \t]*(?:git\s*)?status:[ \t]*(?:(?:` + state + `)[ \t]*)?$(?:\n[ \t]*` + changed + `)*`},
 	{"repo_status", `(?:^[ \t]?(?-i:[MADRCU?!]{1,2})[ \t]+(?=\S*[./])\S+[ \t]*$\n?)+`},
 	{"repo_status", `^[ \t]*(?:current\s+)?branch:[ \t]*[\w./-]+[ \t]*$`},
 	{"repo_status", `^[ \t]*recent commits:[ \t]*$(?:\n[ \t]*[0-9a-f]{7,40}\s[^\n]*)*`},
@@ -45,7 +50,7 @@ var masks = []struct{ kind, form string }{
 	{"epoch", `\b1[5-9]\d{8}(?:\d{3})?(?:\.\d+)?\b`},
 	{"counter", `\b` + counting + `(?![\d.]*\d)`},
 	{"counter", `\b` + counted + `(?:\s*[:=#]\s*\d+|` + total + `)(?![\d.]*\d)`},
-	{"counter", `\b\d[\d,]*(?=\s+(?:tokens?|seconds?|minutes?|turns?|steps?)\s+(?:left|remaining|used|elapsed))`},
+	{"counter", `\b\d[\d,]{0,15}(?=\s+(?:tokens?|seconds?|minutes?|turns?|steps?)\s+(?:left|remaining|used|elapsed))`},
 	{"path", `(?:/(?:home|tmp|var|private|Users|root|work|workspace|mnt|opt)(?:/[\w.@+-]+)+|[A-Z]:\\[\w.\\ -]+)`},
 }
 
@@ -98,12 +103,38 @@ func Mask(text string) string {
 	return built.String()
 }
 
-// paragraphs are the parts of a text that end with an empty line. No span crosses one.
+// paragraphs are the parts of a text that end with an empty line. No span crosses one, so that of a long text that was
+// seen before only the paragraphs that changed have to be looked through.
 func paragraphs(text string) []string {
 	return strings.SplitAfter(text, emptyLine)
 }
 
+// So many paragraphs of so many bytes are kept beside what they are masked.
+const (
+	keptParagraphs = 512
+	keptSize       = 8 << 10
+)
+
+var kept = struct {
+	sync.Mutex
+	masks *recent.Map[string, string]
+}{masks: recent.New[string, string]()}
+
 func masked(part string) string {
+	if len(part) > keptSize {
+		return sought(part)
+	}
+	kept.Lock()
+	defer kept.Unlock()
+	found, known := kept.masks.Get(part)
+	if !known {
+		found = sought(part)
+	}
+	kept.masks.Bound(strings.Clone(part), found, keptParagraphs)
+	return found
+}
+
+func sought(part string) string {
 	var built strings.Builder
 	rest, at := []rune(part), 0
 	each(part, func(match *regexp2.Match) {
@@ -141,14 +172,14 @@ func Compare(before, after string) *Volatile {
 	if before == after || Mask(before) != Mask(after) {
 		return nil
 	}
-	moved := moves(before, after)
-	if len(moved) == 0 {
+	differing := moves(before, after)
+	if len(differing) == 0 {
 		return &Volatile{Kind: unknown, Offset: Common(before, after)}
 	}
-	first := leading(moved)
+	first := leading(differing)
 	found := &Volatile{Kind: first.kind, Grain: grain(first), Offset: Common(before, after)}
-	for _, other := range moved {
-		if other.kind != first.kind && !has(found.Also, other.kind) {
+	for _, other := range differing {
+		if other.kind != first.kind && !slices.Contains(found.Also, other.kind) {
 			found.Also = append(found.Also, other.kind)
 		}
 	}
@@ -165,25 +196,30 @@ func leading(moved []span) span {
 	return moved[0]
 }
 
-func has(words []string, word string) bool {
-	for _, known := range words {
-		if known == word {
-			return true
+// moves are the spans of the later of two texts with equal masks that are not as they were. Paragraphs that are the same
+// are passed over, where the masks of all are equal in pairs.
+func moves(before, after string) []span {
+	olds, news := paragraphs(before), paragraphs(after)
+	if len(olds) != len(news) || !slices.EqualFunc(olds, news, func(a, b string) bool { return a == b || masked(a) == masked(b) }) {
+		return moved(spans(before), spans(after))
+	}
+	found := []span{}
+	for at := range olds {
+		if olds[at] != news[at] {
+			found = append(found, moved(spans(olds[at]), spans(news[at]))...)
 		}
 	}
-	return false
+	return found
 }
 
-// moves are the spans of the later of two texts with equal masks that are not as they were.
-func moves(before, after string) []span {
-	olds, news := spans(before), spans(after)
-	moved := []span{}
+func moved(olds, news []span) []span {
+	found := []span{}
 	for at := range min(len(olds), len(news)) {
 		if olds[at].text != news[at].text {
-			moved = append(moved, news[at])
+			found = append(found, news[at])
 		}
 	}
-	return moved
+	return found
 }
 
 func spans(text string) []span {
