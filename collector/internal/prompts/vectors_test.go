@@ -13,6 +13,7 @@ import (
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/lineage"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/prompts"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/segments"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/semconv"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/spelling"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/vectortest"
 )
@@ -122,13 +123,32 @@ func row(found prompts.Finding) any {
 		changed, comparable = found.Draft.Identity.Changed(link.Head.Identity), link.Head.Entry
 	}
 	return map[string]any{
-		"cache":   cache,
-		"context": map[string]any{"identity_changed": changed, "comparable_id": comparable},
+		"cache": cache,
+		"context": map[string]any{
+			"identity_changed": changed, "comparable_id": comparable, "prefix_locator": located(found.Draft.Outline),
+			"policy_hash":    digest(found.Draft.Identity.Part(semconv.PartPolicy)),
+			"tool_wire_hash": digest(found.Draft.Identity.Part(semconv.PartToolsWire)),
+		},
 		"task": map[string]any{
 			"session_id": link.Session, "session_source": link.Source, "request_kind": found.Draft.Kind,
 			"parent_session_id": text(parent(found.Draft)), "fork_of": text(prompts.Origin(found.Draft)),
 		},
 	}
+}
+
+func located(outline *segments.Outline) []string {
+	spelled := []string{}
+	for _, boundary := range outline.Locate(canonical.Exporter{}) {
+		spelled = append(spelled, boundary.String())
+	}
+	return spelled
+}
+
+func digest(digits string) any {
+	if digits == "" {
+		return nil
+	}
+	return "xxh3:" + digits
 }
 
 func parent(draft prompts.Draft) string {
