@@ -22,10 +22,12 @@ type Options struct {
 	CapturedBytes int
 	// Idle is after how long without a call a session is forgotten.
 	Idle time.Duration
-	// Alone says that this ledger sees every call of every session: then a session that it does not know is a new one, and
-	// what it saved is still so when it is started again.
+	// Alone says that this ledger sees every call of every session: then a session that it does not know is a new one.
 	Alone bool
-	// Split says that the calls of one session may come to several ledgers: then none of them knows which call came before.
+	// Moving says that a session's calls go to one of several ledgers, and may go to another one while this is not there:
+	// then what it saved may be of the past when it is started again.
+	Moving bool
+	// Split says that the calls of one session may go to several ledgers: then none of them knows which call came before.
 	Split bool
 	// Key is the key of digests made here, empty for bare ones.
 	Key string
@@ -56,7 +58,7 @@ func (o Options) Validate() error {
 		err    error
 	}{
 		{o.Sessions <= 0, errSessions}, {o.Bytes <= 0, errBytes}, {o.CapturedBytes < 0, errCaptured}, {o.Idle <= 0, errIdle},
-		{o.Alone && o.Split, errBoth}, {o.Lore == nil, errLore},
+		{o.Alone && (o.Moving || o.Split), errBoth}, {o.Lore == nil, errLore},
 	} {
 		if rule.broken {
 			wrong = append(wrong, rule.err)

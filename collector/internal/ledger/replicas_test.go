@@ -88,15 +88,15 @@ func TestDividedReplicas(t *testing.T) {
 func TestReplicaDiesAndComesBack(t *testing.T) {
 	calls, want := traffic(), alone(t)
 	died, back := len(calls)/3, 2*len(calls)/3
-	kept := store{}
-	replicas := []*ledger.State{state(t, day), state(t, day)}
+	kept, moving := store{}, func(o *ledger.Options) { day(o); o.Moving = true }
+	replicas := []*ledger.State{state(t, moving), state(t, moving)}
 	found := heard(calls, func(at int, one *call.Call) *ledger.State {
 		switch at {
 		case died - 100:
 			_, err := replicas[1].Save(kept.put)
 			require.NoError(t, err)
 		case back:
-			replicas[1] = state(t, day)
+			replicas[1] = state(t, moving)
 			require.NoError(t, replicas[1].Load(kept.get, one.Place.Start))
 		}
 		if at >= died && at < back {

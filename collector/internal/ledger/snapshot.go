@@ -127,7 +127,7 @@ func (s *State) fill(at int, snapshot []byte, now time.Time) error {
 			continue
 		}
 		seen := one.Seen
-		one.loaded = !s.options.Alone
+		one.loaded = s.options.Moving
 		s.keep(h, &one, now)
 		for at := range one.Branches {
 			s.ends.enter(one.Name, &one.Branches[at])

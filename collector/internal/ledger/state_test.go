@@ -131,7 +131,7 @@ func TestSnapshot(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, again, 1, "one shard was changed")
 
-	loaded := state(t, func(o *ledger.Options) { o.Alone = true })
+	loaded := state(t, asIs)
 	require.NoError(t, loaded.Load(kept.get, day0.Add(time.Minute)))
 	assert.Equal(t, int64(500), loaded.Stats().Sessions)
 	assert.True(t, observe(loaded, counted("s7", 2000, 80, 21000, 20000)).Known)

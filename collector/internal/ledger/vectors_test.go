@@ -22,8 +22,8 @@ var day0 = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 // `fields` are those of spec/registry without their prefix, laid over `base` unless the record is `bare`; null takes one
 // away. `content` is what was captured of the request; `restart` lets
 // another process go on from the snapshot before the call, `lost` one that has none. `age` is for how many seconds the
-// ledger has been running before second 0, `alone` says that it sees every call, `split` that others see
-// calls of the same sessions.
+// ledger has been running before second 0, `alone` says that it sees every call, `moving` and `split`
+// that it is one of several, among which sessions or calls are divided.
 func TestVectors(t *testing.T) {
 	vectortest.Run(t, "collector", nil, func(t *testing.T, input canonical.Object) any {
 		replica := replica{t: t, options: options(t, input)}
@@ -55,7 +55,7 @@ func options(t testing.TB, input canonical.Object) ledger.Options {
 	require.NoError(t, err)
 	options := ledger.Defaults()
 	options.Lore, options.Idle = lore, time.Hour
-	options.Alone, options.Split = input.Get("alone") == true, input.Get("split") == true
+	options.Alone, options.Split, options.Moving = input.Get("alone") == true, input.Get("split") == true, input.Get("moving") == true
 	return options
 }
 
