@@ -3,6 +3,7 @@ package contextledgerprocessor
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -13,6 +14,13 @@ import (
 const (
 	annotate  = "annotate"
 	partition = "partition"
+)
+
+// Values of StateConfig.Replicas.
+const (
+	noReplicas     = "none"
+	divideSessions = "sessions"
+	divideCalls    = "calls"
 )
 
 // Config is what an operator can say of the processor.
@@ -74,6 +82,9 @@ type StateConfig struct {
 	Idle time.Duration `mapstructure:"idle"`
 	// Alone says that this collector sees every call of every session: one that it does not know is then a new one.
 	Alone bool `mapstructure:"alone"`
+	// Replicas says what is divided among replicas of this collector, if there are any: none, sessions (a session goes to
+	// one of them, until that is not there), or calls (a session's calls may go to any of them).
+	Replicas string `mapstructure:"replicas"`
 
 	_ struct{}
 }
@@ -89,7 +100,7 @@ func createDefaultConfig() component.Config {
 	return &Config{
 		Mode:         annotate,
 		Content:      ContentConfig{Read: true},
-		State:        StateConfig{MaxSessions: 100_000, MaxMiB: 200, CapturedMiB: 64, Idle: 24 * time.Hour},
+		State:        StateConfig{MaxSessions: 100_000, MaxMiB: 200, CapturedMiB: 64, Idle: 24 * time.Hour, Replicas: noReplicas},
 		SaveInterval: time.Minute,
 		Partition:    PartitionConfig{MetadataKey: "context-ledger-session"},
 	}
@@ -114,7 +125,19 @@ func (c *Config) Validate() error {
 			errs = append(errs, fmt.Errorf("hosts: %q has neither surface nor provider", host))
 		}
 	}
-	return errors.Join(append(append(errs, c.bounds()...), c.tables())...)
+	return errors.Join(append(append(errs, c.bounds()...), c.replicas(), c.tables())...)
+}
+
+// replicas says what of the replicas cannot be.
+func (c *Config) replicas() error {
+	switch {
+	case !slices.Contains([]string{noReplicas, divideSessions, divideCalls}, c.State.Replicas):
+		return fmt.Errorf("state::replicas: %q is neither none nor sessions nor calls", c.State.Replicas)
+	case c.State.Alone && c.State.Replicas != noReplicas:
+		return fmt.Errorf("state::alone: one of several replicas that divide %s does not see every call", c.State.Replicas)
+	default:
+		return nil
+	}
 }
 
 // tables says what in the tables cannot be.

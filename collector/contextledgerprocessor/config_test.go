@@ -26,13 +26,14 @@ func TestConfigIsRead(t *testing.T) {
 		InferExclusive: true,
 		DigestKey:      "secret",
 		Content:        ContentConfig{Remove: true, Attributes: []string{"our.prompt", "our.messages.*"}},
-		State:          StateConfig{MaxSessions: 5000, MaxMiB: 64, CapturedMiB: 16, Idle: time.Hour, Alone: true},
+		State:          StateConfig{MaxSessions: 5000, MaxMiB: 64, CapturedMiB: 16, Idle: time.Hour, Alone: true, Replicas: "none"},
 		Storage:        &storage,
 		SaveInterval:   10 * time.Second,
 		Partition:      PartitionConfig{MetadataKey: "context-ledger-session"},
 	}, load(t, "context_ledger/all"))
 	split := load(t, "context_ledger/partition").(*Config)
 	assert.Equal(t, PartitionConfig{MetadataKey: "session"}, split.Partition)
+	assert.Equal(t, "sessions", load(t, "context_ledger/replica").(*Config).State.Replicas)
 }
 
 // A configuration that cannot be meant is refused, by field and value.
@@ -45,6 +46,8 @@ func TestConfigIsRefused(t *testing.T) {
 			"state::captured_mib: -1 is too small\n" +
 			"state::idle: 0s is too small\n" +
 			"save_interval: -1s is too small",
+		"context_ledger/wrong_replicas": "state::replicas: \"many\" is neither none nor sessions nor calls",
+		"context_ledger/not_alone":      "state::alone: one of several replicas that divide calls does not see every call",
 		"context_ledger/wrong_names": "content::attributes: \"*\" would take everything away\n" +
 			"content::attributes: \"\" would take everything away\n" +
 			"hosts: \"llm.example.com\" has neither surface nor provider",

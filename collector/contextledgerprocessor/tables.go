@@ -62,6 +62,6 @@ func (c *Config) sessions(known *facts.Lore, now time.Time) (*ledger.State, erro
 	}
 	return ledger.New(ledger.Options{
 		Sessions: c.State.MaxSessions, Bytes: int64(c.State.MaxMiB) << 20, CapturedBytes: captured, Idle: c.State.Idle,
-		Alone: c.State.Alone, Key: string(c.DigestKey), Lore: known,
+		Alone: c.State.Alone, Moving: c.State.Replicas == divideSessions, Split: c.State.Replicas == divideCalls, Key: string(c.DigestKey), Lore: known,
 	}, now)
 }

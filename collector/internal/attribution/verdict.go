@@ -25,8 +25,10 @@ const (
 // diagnostics page, OpenAI's prompt cache diagnostics guide, the types of their SDKs of 2026-11). OpenAI's input holds
 // system texts too.
 var verdicts = map[string][]string{
-	"model_changed":  {semconv.MissCauseModelChanged},
-	"system_changed": {semconv.MissCausePolicyChanged, semconv.MissCauseVolatilePrefix, semconv.MissCauseClientVersionChanged},
+	"model_changed": {semconv.MissCauseModelChanged},
+	"system_changed": {
+		semconv.MissCausePolicyChanged, semconv.MissCauseVolatilePrefix, semconv.MissCauseClientVersionChanged,
+	},
 	"tools_changed": {
 		semconv.MissCauseToolsChanged, semconv.MissCauseToolsReordered, semconv.MissCauseToolsSerializationChanged,
 		semconv.MissCauseVolatilePrefix,

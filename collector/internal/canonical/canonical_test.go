@@ -105,7 +105,8 @@ func TestWire(t *testing.T) {
 // The sets of a schema are sorted, and nothing else.
 func TestSchema(t *testing.T) {
 	tool := parse(t, `{"p": [{"required": ["b", "a"]}], "required": ["x", 1], "enum": ["b", "a"]}`)
-	assert.Equal(t, `{"p":[{"required":["a","b"]}],"required":["x",1],"enum":["b","a"]}`, string(canonical.Wire(canonical.Schema(tool))))
+	want := `{"p":[{"required":["a","b"]}],"required":["x",1],"enum":["b","a"]}`
+	assert.Equal(t, want, string(canonical.Wire(canonical.Schema(tool))))
 }
 
 // The scheme of digests tells two keys apart, and not what they are.
@@ -143,7 +144,9 @@ func TestObject(t *testing.T) {
 
 // Whatever is read has a canonical form that is read back as the same one.
 func FuzzForm(f *testing.F) {
-	for _, text := range []string{`{"a":[1,2.5,"x",null,true]}`, `"\ud83d\ude00\u0000"`, `[1e300,-0.0,12345678901234567890]`} {
+	for _, text := range []string{
+		`{"a":[1,2.5,"x",null,true]}`, `"\ud83d\ude00\u0000"`, `[1e300,-0.0,12345678901234567890]`,
+	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -91,7 +91,8 @@ func toolOrder(before, now []segments.Segment, at int) *cause.Cause {
 	}
 	where := cause.At(segments.Tool, now[at].Index, now[at].Name, "reordered")
 	return &cause.Cause{
-		Name: semconv.MissCauseToolsReordered, Position: where, Evidence: evidence, Confidence: semconv.MissConfidenceObserved,
+		Name: semconv.MissCauseToolsReordered, Position: where, Evidence: evidence,
+		Confidence: semconv.MissConfidenceObserved,
 	}
 }
 
@@ -182,7 +183,8 @@ func toolText(before, now segments.Segment) *cause.Cause {
 }
 
 func toolChanged(tool segments.Segment, kind string, offset int) *cause.Cause {
-	found := cause.Seen(semconv.MissCauseToolsChanged, kind).In(cause.At(segments.Tool, tool.Index, tool.Name, kind).From(offset))
+	where := cause.At(segments.Tool, tool.Index, tool.Name, kind).From(offset)
+	found := cause.Seen(semconv.MissCauseToolsChanged, kind).In(where)
 	return &found
 }
 

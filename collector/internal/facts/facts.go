@@ -76,7 +76,8 @@ func Load(overrides canonical.Object, origin string) (*Lore, error) {
 	}
 	compaction := canonical.Mapping(whole.Get("compaction"))
 	lore.Forms = Forms{
-		texts(compaction.Get("system_openings")), texts(compaction.Get("instructions")), texts(compaction.Get("summary_openings")),
+		SystemOpenings: texts(compaction.Get("system_openings")), Instructions: texts(compaction.Get("instructions")),
+		SummaryOpenings: texts(compaction.Get("summary_openings")),
 	}
 	return lore, lore.override(overrides, origin)
 }

@@ -100,7 +100,8 @@ func (s *State) tell(c *call.Call, found *captured) {
 	}
 	length := int64(len(outline.Messages))
 	c.Context.HistoryLength, c.Context.Locator = &length, outline.Locate(s.export)
-	c.Context.Identity, c.Context.CacheIdentity = s.export.Write(draft.Identity.Context), s.export.Write(draft.Identity.Cache)
+	c.Context.Identity = s.export.Write(draft.Identity.Context)
+	c.Context.CacheIdentity = s.export.Write(draft.Identity.Cache)
 	for part, into := range map[string]*string{
 		semconv.PartPolicy: &c.Context.Policy, semconv.PartPolicyWire: &c.Context.PolicyWire,
 		semconv.PartTools: &c.Context.ToolSchema, semconv.PartToolsWire: &c.Context.ToolWire,

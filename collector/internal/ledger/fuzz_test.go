@@ -13,13 +13,17 @@ import (
 
 // Whatever calls tell, none makes the ledger fail, each cause is a word of the list, and no count is below 0.
 func FuzzObserve(f *testing.F) {
-	f.Add("s", int64(20000), int64(0), int64(0), "3:572:7a9672de5b81f587,0:298:f2d6cc59f94e647f", int64(0), int64(1), `{"role":"user"}`, "cold_start", uint8(3))
-	f.Add("", int64(-1), int64(1<<62), int64(-1<<62), "9223372036854775807:1:x,-1:2:y,1:1:", int64(1<<40), int64(-5), "[[[", "", uint8(255))
-	f.Fuzz(func(t *testing.T, session string, input, cached, write int64, locator string, start, end int64, content, cause string, flags uint8) {
+	var none, start, large int64 = 0, 1, 1 << 62
+	f.Add("s", int64(20000), none, none, "3:572:7a9672de5b81f587,0:298:f2d6cc", none, start, `{"role":"user"}`, "cold_start", uint8(3))
+	f.Add("", -start, large, -large, "9223372036854775807:1:x,-1:2:y,1:1:", large, -start, "[[[", "", uint8(255))
+	f.Fuzz(func(
+		t *testing.T, session string, input, cached, write int64, locator string, start, end int64, content, cause string, flags uint8,
+	) {
 		made := state(t, asIs)
 		input, cached, write = count(input), count(cached), count(write)
 		for number := range 4 {
-			one := counted(session, number*int(flags%2), start%1e6+int64(number)*(end%1e6), count(input+int64(number)*write), cached)
+			at, prompt := start%1e6+int64(number)*(end%1e6), count(input+int64(number)*write)
+			one := counted(session, number*int(flags%2), at, prompt, cached)
 			one.Usage.CacheWrite = &write
 			one.Context.Locator = boundaries(locator)
 			one.Verdict.Cause, one.Verdict.Provider = cause, cause
@@ -27,7 +31,8 @@ func FuzzObserve(f *testing.F) {
 				one.Origin.EntryID, one.Verdict.Outcome = content, cause
 			}
 			if flags&4 != 0 {
-				one.Content = &call.Content{Tools: [][]byte{[]byte(content)}, Messages: [][]byte{[]byte(content), []byte(locator)}}
+				part := []byte(content)
+				one.Content = &call.Content{Tools: [][]byte{part}, Messages: [][]byte{part, []byte(locator)}}
 			}
 			if flags&8 != 0 {
 				one.Place.Start, one.Place.Span = time.Time{}, pcommon.SpanID{}
@@ -56,14 +61,16 @@ func boundaries(text string) []call.Boundary {
 		if boundary, ok := call.ReadBoundary(text[:size]); ok {
 			found = append(found, boundary)
 		}
-		found = append(found, call.Boundary{Messages: int64(text[0]), Bytes: int64(size) << (text[0] % 60), Digest: text[:size]})
+		odd := call.Boundary{Messages: int64(text[0]), Bytes: int64(size) << (text[0] % 60), Digest: text[:size]}
+		found = append(found, odd)
 		text = text[size:]
 	}
 	return found
 }
 
 func judged(t *testing.T, one *call.Call) {
-	if one.Verdict.By == semconv.JudgedByCollector && one.Verdict.Cause != "" && !slices.Contains(semconv.Causes, one.Verdict.Cause) {
+	found := one.Verdict
+	if found.By == semconv.JudgedByCollector && found.Cause != "" && !slices.Contains(semconv.Causes, found.Cause) {
 		t.Fatalf("%q is no cause", one.Verdict.Cause)
 	}
 	for _, count := range []*int64{one.Verdict.Reusable, one.Verdict.Avoidable} {

@@ -108,8 +108,8 @@ func (s *State) traced(c *call.Call, found *captured, now time.Time) Seen {
 	}
 	rules := s.rules(&trace, c)
 	if c.Task.Session == "" {
-		return s.judge(c, found, traces.Case{Now: &trace, Usage: c.Usage, End: c.Request.End, Rules: rules, Verdict: c.Verdict.Provider},
-			standing{kept: &record{}, now: now}).seen
+		only := traces.Case{Now: &trace, Usage: c.Usage, End: c.Request.End, Rules: rules, Verdict: c.Verdict.Provider}
+		return s.judge(c, found, only, standing{kept: &record{}, now: now}).seen
 	}
 	others := s.elsewhere(c, &trace)
 	h := s.shard(c.Task.Session)
@@ -117,7 +117,10 @@ func (s *State) traced(c *call.Call, found *captured, now time.Time) Seen {
 	defer h.mu.Unlock()
 	kept, held := h.known(c.Task.Session)
 	compacted := kept.Compacted || c.Compaction.Seen
-	link := traces.Find(traces.Past{Calls: slices.Concat(kept.Branches, others), AliveSince: alive(&trace, rules), Compacted: compacted}, &trace)
+	past := traces.Past{
+		Calls: slices.Concat(kept.Branches, others), AliveSince: alive(&trace, rules), Compacted: compacted,
+	}
+	link := traces.Find(past, &trace)
 	judged := s.judge(c, found, traces.Case{
 		Link: link, Now: &trace, Usage: c.Usage, End: c.Request.End, Rules: rules, Verdict: c.Verdict.Provider,
 		Compacted: compacted, Resumed: c.Ours() && unaware(c),
@@ -173,7 +176,7 @@ func (s *State) remember(h *shard, kept *record, held bool, judged judged, now t
 		s.note(trace, link)
 		trace.Plateau = judged.plateau
 		trace.Anchored(link)
-		if link.Head != nil && link.Grows() && link.Head.Parts.Cache == trace.Parts.Cache && link.Head.Model == trace.Model {
+		if link.Replaces(trace) {
 			s.drop(kept, link.Head.Entry)
 		}
 		if len(kept.Branches) == maxBranches {

@@ -154,7 +154,8 @@ func located(one *call.Call, messages int) *call.Call {
 	length := int64(messages)
 	one.Context.HistoryLength = &length
 	for at := range 24 {
-		boundary := call.Boundary{Messages: int64(messages - at), Bytes: int64(1000 * (messages - at)), Digest: fmt.Sprintf("%016x", at)}
+		before := int64(messages - at)
+		boundary := call.Boundary{Messages: before, Bytes: 1000 * before, Digest: fmt.Sprintf("%016x", at)}
 		one.Context.Locator = append(one.Context.Locator, boundary)
 	}
 	return one

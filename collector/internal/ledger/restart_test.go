@@ -27,14 +27,17 @@ var restarted = []string{
 // A collector that sees the entries of a process that was restarted and kept nothing judges them as a process does that
 // kept its ledger file.
 func TestRestartedProcess(t *testing.T) {
-	elsewhere := vectortest.Elsewhere{"task": "the process says whose session it is", "model": "the process says what it called"}
+	elsewhere := vectortest.Elsewhere{
+		"task": "the process says whose session it is", "model": "the process says what it called",
+	}
 	vectortest.RunOf(t, "lineage", restarted, elsewhere, func(t *testing.T, input canonical.Object) any {
 		made := state(t, func(*ledger.Options) {})
 		rows := []any{}
 		for number, given := range vectortest.Calls(input) {
 			one := entry(t, number, given)
 			made.Observe(one, one.Place.End)
-			rows = append(rows, map[string]any{"cache": cache(one), "context": map[string]any{"comparable_id": one.Context.Comparable}})
+			context := map[string]any{"comparable_id": one.Context.Comparable}
+			rows = append(rows, map[string]any{"cache": cache(one), "context": context})
 		}
 		return rows
 	})
@@ -66,7 +69,10 @@ func entry(t *testing.T, number int, given canonical.Object) *call.Call {
 	}
 	one.Context = context(identity.NewIdentifier().Identify(request, outline, surface.Surface, ""))
 	one.Context.Locator, one.Context.HistoryLength = outline.Locate(canonical.Exporter{}), &length
-	one.Verdict = call.Verdict{By: semconv.JudgedByProcess, Outcome: semconv.CacheOutcomeCold, Cause: semconv.MissCauseColdStart, Evidence: []string{"first_request"}}
+	one.Verdict = call.Verdict{
+		By: semconv.JudgedByProcess, Outcome: semconv.CacheOutcomeCold, Cause: semconv.MissCauseColdStart,
+		Evidence: []string{"first_request"},
+	}
 	return one
 }
 
@@ -90,7 +96,9 @@ func cache(one *call.Call) map[string]any {
 	one.Write(attrs)
 	written := attrs.AsRaw()
 	row := map[string]any{}
-	for _, name := range []string{"cache_outcome", "miss_cause", "miss_confidence", "input_tokens", "cached_tokens", "avoidable_tokens"} {
+	for _, name := range []string{
+		"cache_outcome", "miss_cause", "miss_confidence", "input_tokens", "cached_tokens", "avoidable_tokens",
+	} {
 		row[name] = written["context_ledger."+name]
 	}
 	for _, name := range []string{"miss_detail", "miss_secondary", "miss_evidence"} {

@@ -30,10 +30,9 @@ func asIs(*ledger.Options) {}
 // counted is a call of another instrumentation, so many seconds after second 0.
 func counted(session string, number int, at, input, cached int64) *call.Call {
 	began := day0.Add(time.Duration(at) * time.Second)
+	span := pcommon.SpanID([8]byte{byte(number >> 16), byte(number >> 8), byte(number), 1})
 	return &call.Call{
-		Place: call.Place{
-			Start: began, End: began.Add(time.Second), Span: pcommon.SpanID([8]byte{byte(number >> 16), byte(number >> 8), byte(number), 1}),
-		},
+		Place: call.Place{Start: began, End: began.Add(time.Second), Span: span},
 		Task:  call.Task{Session: session, SessionSource: semconv.SessionSourceConversationID},
 		Model: call.Model{Surface: "anthropic", Provider: "anthropic", Requested: "claude-x"},
 		Usage: call.Usage{Input: &input, CacheRead: &cached},
@@ -195,7 +194,8 @@ func TestAtOnce(t *testing.T) {
 	for session := range 20 {
 		all.Go(func() {
 			for at := range 50 {
-				one := counted(fmt.Sprintf("s%d", session), 100*session+at, int64(at), int64(20000+100*at), int64(20000+100*(at-1)))
+				input := int64(20000 + 100*at)
+				one := counted(fmt.Sprintf("s%d", session), 100*session+at, int64(at), input, input-100)
 				if seen := observe(made, one); at > 0 && (!seen.Known || one.Verdict.Cause != "") {
 					t.Errorf("session %d, call %d: %+v, %s", session, at, seen, one.Verdict.Cause)
 				}
@@ -256,16 +256,17 @@ func TestToldTools(t *testing.T) {
 		}
 		return told
 	}
+	other := []call.Tool{{Name: "read", Digest: "other"}, {Name: "write", Digest: "d-write"}}
 	for _, one := range []struct {
 		now      []call.Tool
 		cause    string
 		detail   []string
 		evidence []string
 	}{
-		{tools("read", "write", "search"), semconv.MissCauseToolsChanged, []string{"added"}, []string{"tools_told", "added=search"}},
+		{tools("read", "write", "grep"), semconv.MissCauseToolsChanged, []string{"added"}, []string{"tools_told", "added=grep"}},
 		{tools("write"), semconv.MissCauseToolsChanged, []string{"removed"}, []string{"tools_told", "removed=read"}},
 		{tools("write", "read"), semconv.MissCauseToolsReordered, nil, []string{"tools_told"}},
-		{[]call.Tool{{Name: "read", Digest: "other"}, {Name: "write", Digest: "d-write"}}, semconv.MissCauseToolsChanged, nil, []string{"tools_told"}},
+		{other, semconv.MissCauseToolsChanged, nil, []string{"tools_told"}},
 	} {
 		made := state(t, asIs)
 		first, second := counted("s", 1, 0, 60000, 0), counted("s", 2, 30, 61000, 0)

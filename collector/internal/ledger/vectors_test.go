@@ -55,7 +55,8 @@ func options(t testing.TB, input canonical.Object) ledger.Options {
 	require.NoError(t, err)
 	options := ledger.Defaults()
 	options.Lore, options.Idle = lore, time.Hour
-	options.Alone, options.Split, options.Moving = input.Get("alone") == true, input.Get("split") == true, input.Get("moving") == true
+	options.Alone, options.Moving = input.Get("alone") == true, input.Get("moving") == true
+	options.Split = input.Get("split") == true
 	return options
 }
 
@@ -119,7 +120,8 @@ func called(t *testing.T, number int, one canonical.Object, began, ended time.Ti
 	}
 	if content := canonical.Mapping(one.Get("content")); content != nil {
 		given.Content = &call.Content{
-			Form: canonical.Text(content.Get("form")), Tools: parts(content.Get("tools")), System: parts(content.Get("system")), Messages: parts(content.Get("messages")),
+			Form: canonical.Text(content.Get("form")), Tools: parts(content.Get("tools")),
+			System: parts(content.Get("system")), Messages: parts(content.Get("messages")),
 		}
 	}
 	return &given

@@ -31,8 +31,8 @@ type Seen struct {
 	Tokens int64
 }
 
-// Head is the last request of one branch. Form is how its parts were captured: those of another form cannot be compared. What the answer told is nil or empty until the call has ended, and where the
-// provider did not tell it: Tokens is the prompt size, Stored what the provider said it read from its cache or wrote to
+// Head is the last request of one branch. Form is how its parts were captured: those of another form cannot be compared.
+// What the answer told is nil or empty until the call has ended, and where the provider did not tell it: Tokens is the prompt size, Stored what the provider said it read from its cache or wrote to
 // it, Routes the last prompt size that each host saw. Times are seconds; Closed is nil while the call is in flight.
 type Head struct {
 	Entry    string
@@ -123,8 +123,8 @@ type Name struct {
 }
 
 // Arrival is what comes with a request from outside: the id that its session gets if it is a new one, the endpoint that
-// it goes to, the form of its parts, when it was opened, and the time before which a prefix must not have been used last if the provider is to
-// hold it still; nil is unknown.
+// it goes to, the form of its parts, when it was opened, and the time before which a prefix must not have been used last
+// if the provider is to hold it still; nil is unknown.
 type Arrival struct {
 	Session    string
 	Endpoint   string

@@ -60,7 +60,9 @@ func (l *Lineage) Sessions() int { return l.sessions.Len() }
 func (l *Lineage) Bytes() int { return l.bytes }
 
 // Link gives a request's place. `names` are those of its session in order of preference.
-func (l *Lineage) Link(names []Name, sent segments.Request, outline *segments.Outline, found identity.Identity, arrival Arrival) Link {
+func (l *Lineage) Link(
+	names []Name, sent segments.Request, outline *segments.Outline, found identity.Identity, arrival Arrival,
+) Link {
 	named, link := len(names) > 0, Link{Session: arrival.Session, Source: unnamed, Relation: First}
 	if named {
 		link.Session, link.Source = names[0].Session, names[0].Source
@@ -84,7 +86,8 @@ func (l *Lineage) Link(names []Name, sent segments.Request, outline *segments.Ou
 	if !named {
 		link.Session = best.head.Session
 	}
-	link.Relation, link.Head, link.Shared, link.Tail, link.TailAt = best.relation, best.head, best.shared, best.tail, best.tailAt
+	link.Relation, link.Head, link.Shared = best.relation, best.head, best.shared
+	link.Tail, link.TailAt = best.tail, best.tailAt
 	link.Parent = parent(link.Session, best.head)
 	link.Between = l.between(best.head, scopeOf(found, arrival.Endpoint))
 	link.Concurrent = best.head.Closed == nil
@@ -306,8 +309,10 @@ func (l *Lineage) forget(known *session, head *Head) {
 	if len(digests) == 0 {
 		return
 	}
-	leave(l.openings, digests[0], known, gone.Session, func(d []canonical.Digest) canonical.Digest { return d[0] })
-	leave(l.tails, digests[len(digests)-1], known, gone.Session, func(d []canonical.Digest) canonical.Digest { return d[len(d)-1] })
+	first := func(digests []canonical.Digest) canonical.Digest { return digests[0] }
+	last := func(digests []canonical.Digest) canonical.Digest { return digests[len(digests)-1] }
+	leave(l.openings, first(digests), known, gone.Session, first)
+	leave(l.tails, last(digests), known, gone.Session, last)
 }
 
 // leave takes a session out of an index unless another of its heads has the same key.

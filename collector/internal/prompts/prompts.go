@@ -150,7 +150,8 @@ func (p *Prompts) kind(request segments.Request, found identity.Identity, link l
 	if other == nil {
 		other = link.Beside
 	}
-	if link.Source == semconv.SessionSourceLineage || other == nil || len(request.Tools) > 0 || len(other.Outline.Of(segments.Tool)) == 0 {
+	named := link.Source != semconv.SessionSourceLineage
+	if !named || other == nil || len(request.Tools) > 0 || len(other.Outline.Of(segments.Tool)) == 0 {
 		return semconv.RequestKindAgent
 	}
 	told := other.Identity.Part(semconv.PartPolicy) != found.Part(semconv.PartPolicy)

@@ -75,7 +75,8 @@ type opened struct {
 func (s *sequence) open(number int, given canonical.Object) {
 	request := vectortest.Sent(given)
 	sent := prompts.Sent{
-		Entry: fmt.Sprintf("e%d", number), Endpoint: "host", Request: request, Names: names(given, request.Conversation, request.CacheKey),
+		Entry: fmt.Sprintf("e%d", number), Endpoint: "host", Request: request,
+		Names:  names(given, request.Conversation, request.CacheKey),
 		Facts:  s.lore.Of(canonical.Text(given.Get("surface"))),
 		Parent: canonical.Text(given.Get("parent")), Repository: canonical.Text(given.Get("repository")),
 		Opened: vectortest.Number(given.Get("at")),
@@ -88,7 +89,8 @@ func names(given canonical.Object, conversation, key string) []lineage.Name {
 		{Session: canonical.Text(given.Get("session")), Source: "explicit"}, {Session: conversation, Source: "conversation_id"},
 	}
 	if key != "" {
-		found = append(found, lineage.Name{Session: "key-" + canonical.Exporter{}.Digits(canonical.OfText(key)), Source: "cache_key"})
+		digits := canonical.Exporter{}.Digits(canonical.OfText(key))
+		found = append(found, lineage.Name{Session: "key-" + digits, Source: "cache_key"})
 	}
 	return slices.DeleteFunc(found, func(name lineage.Name) bool { return name.Session == "" })
 }
@@ -163,7 +165,8 @@ func parent(draft prompts.Draft) string {
 func explain(cache map[string]any, found prompts.Finding) {
 	causes := found.Judgement.Causes
 	if len(causes) == 0 {
-		cache["miss_cause"], cache["miss_detail"], cache["miss_secondary"], cache["miss_evidence"] = nil, []string{}, []string{}, []string{}
+		cache["miss_cause"], cache["miss_detail"] = nil, []string{}
+		cache["miss_secondary"], cache["miss_evidence"] = []string{}, []string{}
 		return
 	}
 	secondary := []string{}
@@ -182,7 +185,8 @@ func positioned(where *cause.Position) any {
 		return nil
 	}
 	return map[string]any{
-		"segment": where.Segment, "index": where.Index, "name": text(where.Name), "offset": where.Offset, "kind": text(where.Kind),
+		"segment": where.Segment, "index": where.Index, "name": text(where.Name), "offset": where.Offset,
+		"kind": text(where.Kind),
 	}
 }
 

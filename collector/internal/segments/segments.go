@@ -207,7 +207,8 @@ func Named(value any) string {
 	if _, speaks := body.Find("content"); speaks {
 		own = ""
 	}
-	for _, name := range []string{canonical.Text(canonical.Mapping(body.Get("function")).Get("name")), own, canonical.Text(body.Get("type"))} {
+	called := canonical.Text(canonical.Mapping(body.Get("function")).Get("name"))
+	for _, name := range []string{called, own, canonical.Text(body.Get("type"))} {
 		if name != "" {
 			return spelling.Name(name, spelling.MaxTool)
 		}

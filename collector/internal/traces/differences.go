@@ -70,7 +70,8 @@ func (c Case) namedTools() *cause.Cause {
 		names []string
 	}{{"added", without(now, before)}, {"removed", without(before, now)}} {
 		if len(side.names) > 0 {
-			found = found.With(side.word).By(side.word + "=" + strings.Join(side.names[:min(len(side.names), maxNames)], ","))
+			named := strings.Join(side.names[:min(len(side.names), maxNames)], ",")
+			found = found.With(side.word).By(side.word + "=" + named)
 		}
 	}
 	if len(found.Detail) > 0 {
@@ -145,7 +146,8 @@ func (c Case) others() []cause.Cause {
 		found = append(found, reported(semconv.MissCauseRouteChanged, fmt.Sprintf("route=%s>%s", head.Route, now.Route)))
 	}
 	if head.Effort != "" && now.Effort != "" && head.Effort != now.Effort {
-		found = append(found, cause.Fits(semconv.MissCauseEffortChanged, fmt.Sprintf("effort=%s>%s", head.Effort, now.Effort)))
+		change := fmt.Sprintf("effort=%s>%s", head.Effort, now.Effort)
+		found = append(found, cause.Fits(semconv.MissCauseEffortChanged, change))
 	}
 	if c.settings() {
 		found = append(found, cause.Fits(semconv.MissCauseSettingsChanged, "cache_identity_differs"))
@@ -165,8 +167,8 @@ func (c Case) model() []cause.Cause {
 	head, now := c.Link.Head, c.Now
 	switch {
 	case head.Model != "" && now.Model != "" && head.Model != now.Model:
-		found := cause.Fits(semconv.MissCauseModelChanged, "model_id_differs", fmt.Sprintf("model=%s>%s", head.Model, now.Model))
-		return []cause.Cause{found}
+		change := fmt.Sprintf("model=%s>%s", head.Model, now.Model)
+		return []cause.Cause{cause.Fits(semconv.MissCauseModelChanged, "model_id_differs", change)}
 	case head.Served != "" && now.Served != "" && head.Served != now.Served:
 		found := reported(semconv.MissCauseModelChanged, fmt.Sprintf("served=%s>%s", head.Served, now.Served))
 		return []cause.Cause{found.With("served")}

@@ -168,7 +168,7 @@ func (c Case) causes() []cause.Cause {
 		return c.unstored()
 	}
 	content, others := c.content(), c.others()
-	// Where a loss began is told by bytes alone: not well enough for a mere possibility to lead over what is known to differ.
+	// Where a loss began is told by bytes alone: not well enough for a mere possibility to lead over what differs.
 	possible := len(others) > 0 && others[0].Confidence == semconv.MissConfidenceInferred
 	found := attribution.Arranged(content, others, possible || c.reached())
 	if len(found) == 0 {

@@ -27,6 +27,12 @@ func (l Link) Grows() bool {
 	return l.Relation == lineage.Extends || l.Relation == lineage.Repeats || l.Relation == lineage.Continues
 }
 
+// Replaces says whether a call is remembered in the place of its comparable one: it goes on from it with the same cache
+// identity.
+func (l Link) Replaces(now *Trace) bool {
+	return l.Head != nil && l.Grows() && l.Head.Parts.Cache == now.Parts.Cache && l.Head.Model == now.Model
+}
+
 // Past is what is known of a session's calls up to now. AliveSince is the time before which a prefix must not have been
 // used last if the provider is to hold it still, 0 if nobody knows; Compacted says that the history was told to be
 // compacted since the last call.

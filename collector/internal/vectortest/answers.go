@@ -19,7 +19,8 @@ type counts struct {
 
 var usages = map[string]counts{
 	"chat": {
-		input: []string{"prompt_tokens"}, read: []string{"cached_tokens", "prompt_tokens_details.cached_tokens", "prompt_cache_hit_tokens"},
+		input: []string{"prompt_tokens"},
+		read:  []string{"cached_tokens", "prompt_tokens_details.cached_tokens", "prompt_cache_hit_tokens"},
 		write: []string{"prompt_tokens_details.cache_write_tokens"}, output: []string{"completion_tokens"},
 	},
 	"responses": {

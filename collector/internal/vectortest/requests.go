@@ -106,9 +106,11 @@ func effort(api string, body canonical.Object) string {
 	case "responses":
 		return effortOf(body.Get("reasoning"))
 	case "messages":
-		return first(canonical.Text(canonical.Mapping(body.Get("output_config")).Get("effort")), effortOf(body.Get("thinking")))
+		output := canonical.Mapping(body.Get("output_config"))
+		return first(canonical.Text(output.Get("effort")), effortOf(body.Get("thinking")))
 	default:
-		return first(canonical.Text(body.Get("reasoning_effort")), effortOf(body.Get("reasoning")), effortOf(body.Get("thinking")))
+		said := canonical.Text(body.Get("reasoning_effort"))
+		return first(said, effortOf(body.Get("reasoning")), effortOf(body.Get("thinking")))
 	}
 }
 
@@ -191,7 +193,8 @@ func anthropic(request *segments.Request, body canonical.Object, blocks, message
 	}
 	request.Retention = asked(body, slices.Concat(request.Tools, blocks), messages)
 	if len(blocks) > 0 {
-		request.ClientVersion = found(versionForm, first(canonical.Text(blocks[0]), canonical.Text(canonical.Mapping(blocks[0]).Get("text"))))
+		text := first(canonical.Text(blocks[0]), canonical.Text(canonical.Mapping(blocks[0]).Get("text")))
+		request.ClientVersion = found(versionForm, text)
 	}
 }
 

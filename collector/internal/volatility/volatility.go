@@ -200,7 +200,7 @@ func leading(moved []span) span {
 // are passed over, where the masks of all are equal in pairs.
 func moves(before, after string) []span {
 	olds, news := paragraphs(before), paragraphs(after)
-	if len(olds) != len(news) || !slices.EqualFunc(olds, news, func(a, b string) bool { return a == b || masked(a) == masked(b) }) {
+	if !slices.EqualFunc(olds, news, func(a, b string) bool { return a == b || masked(a) == masked(b) }) {
 		return moved(spans(before), spans(after))
 	}
 	found := []span{}

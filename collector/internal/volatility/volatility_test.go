@@ -36,7 +36,7 @@ func TestCommon(t *testing.T) {
 
 // A text of some pages of which one clock moved.
 func BenchmarkCompare(b *testing.B) {
-	page := strings.Repeat("The rules of this repository are kept in files and must be read before a change is made.\n", 20) + "\n"
+	page := strings.Repeat("The rules of this repository are kept in files and must be read at first.\n", 20) + "\n"
 	rules := strings.Repeat(page, 20)
 	for at := range b.N {
 		clock := "Now: 2026-03-06 10:00:" + string(rune('0'+at%6)) + string(rune('0'+at%10)) + "\n\n"
