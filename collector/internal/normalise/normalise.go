@@ -5,7 +5,6 @@
 package normalise
 
 import (
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -95,24 +94,14 @@ func New(options Options) (*Normaliser, error) {
 		capture: options.Content,
 		export:  canonical.NewExporter(options.DigestKey),
 	}
-	for _, found := range table.Dialects {
-		base, _ := table.named(found.Extends)
-		made.dialects = append(made.dialects, laid(found, base))
+	for _, own := range table.Dialects {
+		whole := table.whole(own)
+		made.dialects = append(made.dialects, dialect{
+			name: whole.Name, when: whole.When, roles: whole.Roles, layout: compile(whole.Fields), usage: whole.Usage,
+			content: whole.Content, capture: whole.Captures,
+		})
 	}
 	return made, nil
-}
-
-// laid gives a dialect as it is read: what it extends comes after what is its own.
-func laid(own, base Dialect) dialect {
-	return dialect{
-		name:    own.Name,
-		when:    own.When,
-		roles:   slices.Concat(own.Roles, base.Roles),
-		layout:  compile(own, base),
-		usage:   slices.Concat(own.Usage, base.Usage),
-		content: slices.Concat(own.Content, base.Content),
-		capture: slices.Concat(own.Captures, base.Captures),
-	}
 }
 
 // Span gives what a span says of a call.
@@ -328,12 +317,15 @@ var events = map[string]Kind{
 	semconv.EventIdentityChanged: None,
 }
 
-// kindOf gives what a record was taken for when it was read before.
+// kindOf gives what a record was taken for when it was read before, perhaps by a table that is not ours.
 func (n *Normaliser) kindOf(name string, subject *Subject) Kind {
 	for i := range n.dialects {
 		if n.dialects[i].name == name {
 			return n.dialects[i].role(subject)
 		}
+	}
+	if _, compacts := subject.Attrs.Get(semconv.ContextLedgerCompactionKind); compacts {
+		return Compaction
 	}
 	return Call
 }

@@ -1,6 +1,9 @@
 package normalise_test
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/call"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/normalise"
@@ -147,6 +151,29 @@ dialects:
 
 func ptr[T any](value T) *T { return &value }
 
+// A dialect that extends another one needs to say only what is different, and is found by the same signs.
+func TestOperatorsRowSaysOnlyWhatIsDifferent(t *testing.T) {
+	table, err := normalise.ReadTable([]byte(`
+dialects:
+  - name: our_openlit
+    extends: openlit
+    usage: [{rule: our_openlit.anthropic, when: {provider: [anthropic]}, includes_cache: "no"}]
+`))
+	require.NoError(t, err)
+	attrs := map[string]any{
+		"telemetry.sdk.name": "openlit", "gen_ai.operation.name": "chat", "gen_ai.provider.name": "anthropic",
+		"gen_ai.usage.input_tokens": 100, "gen_ai.usage.cache_read.input_tokens": 900,
+	}
+
+	found := read(t, normalise.Options{Table: table}, attrs)
+	attrs["gen_ai.provider.name"] = "openai"
+	other := read(t, normalise.Options{Table: table}, attrs)
+
+	assert.Equal(t, call.Origin{Dialect: "our_openlit", Rule: "our_openlit.anthropic"}, found.Origin)
+	assert.Equal(t, ptr(int64(1000)), found.Usage.Input)
+	assert.Equal(t, "ambiguous:openlit", other.Origin.Rule)
+}
+
 // A table that cannot be is refused with the place of what is wrong in it.
 func TestTableSaysWhatIsWrongInIt(t *testing.T) {
 	for text, want := range map[string]string{
@@ -157,6 +184,7 @@ func TestTableSaysWhatIsWrongInIt(t *testing.T) {
 		"dialects: [{name: a, fields: {model_id: [{from: x, value: y}]}}]": `dialect "a": field "model_id": a source has either`,
 		"dialects: [{name: a, usage: [{rule: r, includes_cache: maybe}]}]": `dialect "a": includes_cache of r is "maybe"`,
 		"dialects: [{name: a, extends: nobody}]":                           `dialect "a": extends "nobody"`,
+		"dialects: [{name: a, extends: b}, {name: b, extends: a}]":         `dialect "a": extends "b", which is none or extends it`,
 		"dialects: [{name: a}, {name: a}]":                                 `dialect "a": a dialect has a name of its own`,
 	} {
 		table, err := normalise.ReadTable([]byte(text))
@@ -166,4 +194,25 @@ func TestTableSaysWhatIsWrongInIt(t *testing.T) {
 	}
 	_, err := normalise.ReadTable([]byte("dialects: [{nmae: a}]"))
 	assert.ErrorContains(t, err, "field nmae not found")
+}
+
+// The rows that docs/dialects.md shows are ones.
+func TestExampleInTheDocumentsIsATable(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "dialects.md"))
+	require.NoError(t, err)
+	_, after, found := strings.Cut(string(page), "```yaml\n")
+	require.True(t, found)
+	example, _, _ := strings.Cut(after, "```")
+	var config struct {
+		Processors map[string]struct{ Dialects map[string]any }
+	}
+	require.NoError(t, yaml.Unmarshal([]byte(example), &config))
+	text, err := yaml.Marshal(config.Processors["context_ledger"].Dialects)
+	require.NoError(t, err)
+
+	table, err := normalise.ReadTable(text)
+
+	require.NoError(t, err)
+	require.Len(t, table.Dialects, 2)
+	normaliser(t, normalise.Options{Table: table})
 }

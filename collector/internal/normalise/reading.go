@@ -88,22 +88,12 @@ type layout struct {
 	slots  map[string]int
 }
 
-// compile gives a dialect's fields in the order of their names: those of the dialect that it extends are tried first,
-// but for the ones that it replaces.
-func compile(dialect, base Dialect) layout {
+// compile gives a dialect's fields in the order of their names.
+func compile(fields map[string][]Source) layout {
 	found := layout{slots: map[string]int{}}
-	names := maps.Clone(dialect.Fields)
-	if names == nil {
-		names = map[string][]Source{}
-	}
-	for name, sources := range base.Fields {
-		if !slices.Contains(dialect.Replaces, name) {
-			names[name] = append(slices.Clone(sources), dialect.Fields[name]...)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if at, ok := fieldOf(name); ok {
-			found.fields = append(found.fields, field{name: name, at: at, sources: found.places(names[name])})
+			found.fields = append(found.fields, field{name: name, at: at, sources: found.places(fields[name])})
 		}
 	}
 	return found

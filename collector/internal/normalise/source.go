@@ -66,19 +66,20 @@ func blank(value pcommon.Value) bool {
 	return value.Type() == pcommon.ValueTypeEmpty || (value.Type() == pcommon.ValueTypeStr && value.Str() == "")
 }
 
-// worded gives the word for a value, by the words as they stand before those with a `*`.
+// worded gives the word for a value: by itself, else by the longest pattern that it fits.
 func (s *Source) worded(value pcommon.Value) (pcommon.Value, bool) {
 	said := scalar(value)
 	if word, ok := s.Words[said]; ok {
 		return pcommon.NewValueStr(word), true
 	}
-	best, chosen := -1, ""
-	for pattern, word := range s.Words {
-		if strings.Contains(pattern, "*") && len(pattern) > best && like(pattern, said) {
-			best, chosen = len(pattern), word
+	best := ""
+	for pattern := range s.Words {
+		longer := len(pattern) > len(best) || (len(pattern) == len(best) && pattern < best)
+		if longer && like(pattern, said) {
+			best = pattern
 		}
 	}
-	return pcommon.NewValueStr(chosen), best >= 0
+	return pcommon.NewValueStr(s.Words[best]), best != ""
 }
 
 // scalar is a single value as text, empty for a list, a map or bytes.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
@@ -129,8 +130,8 @@ func (t Table) Validate() error {
 			found = append(found, fmt.Errorf("dialect %q: a dialect has a name of its own", dialect.Name))
 		}
 		seen[dialect.Name] = true
-		if base, ok := t.named(dialect.Extends); dialect.Extends != "" && (!ok || base.Extends != "") {
-			found = append(found, fmt.Errorf("dialect %q: extends %q, which is none or extends another one", dialect.Name, dialect.Extends))
+		if !t.founded(dialect) {
+			found = append(found, fmt.Errorf("dialect %q: extends %q, which is none or extends it in turn", dialect.Name, dialect.Extends))
 		}
 	}
 	return errors.Join(found...)
@@ -142,6 +143,44 @@ func (t Table) named(name string) (Dialect, bool) {
 		return Dialect{}, false
 	}
 	return t.Dialects[at], true
+}
+
+// founded says whether what a dialect extends is there, and ends in one that extends none.
+func (t Table) founded(dialect Dialect) bool {
+	for range t.Dialects {
+		if dialect.Extends == "" {
+			return true
+		}
+		var ok bool
+		if dialect, ok = t.named(dialect.Extends); !ok {
+			return false
+		}
+	}
+	return dialect.Extends == ""
+}
+
+// whole gives a dialect with all that it extends: roles, rules and content come after its own, fields before its own but
+// for those that it replaces, and what shows it only if it says nothing itself.
+func (t Table) whole(own Dialect) Dialect {
+	if own.Extends == "" {
+		return own
+	}
+	base, _ := t.named(own.Extends)
+	base = t.whole(base)
+	if own.When == nil {
+		own.When = base.When
+	}
+	own.Roles, own.Usage = slices.Concat(own.Roles, base.Roles), slices.Concat(own.Usage, base.Usage)
+	own.Content, own.Captures = slices.Concat(own.Content, base.Content), slices.Concat(own.Captures, base.Captures)
+	fields := map[string][]Source{}
+	maps.Copy(fields, own.Fields)
+	for name, sources := range base.Fields {
+		if !slices.Contains(own.Replaces, name) {
+			fields[name] = slices.Concat(sources, own.Fields[name])
+		}
+	}
+	own.Fields = fields
+	return own
 }
 
 func (d Dialect) wrong() []error {
