@@ -5,6 +5,7 @@
 package normalise
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -123,13 +124,17 @@ func (n *Normaliser) Span(scope pcommon.InstrumentationScope, span ptrace.Span) 
 const unnamedError = "_OTHER"
 
 // Log gives what a log record says of a call. A dialect's record is written when the call is over; an entry of ours says
-// when it began.
+// when it began. The span that a record stands in is that of the call only for events that belong to it: a client's
+// record stands in the span of its turn, if in any.
 func (n *Normaliser) Log(scope pcommon.InstrumentationScope, record plog.LogRecord) (call.Call, Kind) {
 	found, kind := n.Read(Subject{
 		Signal: Logs, Scope: scope.Name(), Version: scope.Version(), Names: names(record), Attrs: record.Attributes(),
 	})
 	start := found.Place.Start
-	found.Place = call.Place{Trace: record.TraceID(), Span: record.SpanID(), Start: start, End: moment(record)}
+	found.Place = call.Place{Trace: record.TraceID(), Parent: record.SpanID(), Start: start, End: moment(record)}
+	if found.Ours() || slices.Contains(names(record), details) {
+		found.Place.Span, found.Place.Parent = record.SpanID(), pcommon.SpanID{}
+	}
 	lasted := elapsed(found.Request.Duration)
 	if start.IsZero() {
 		found.Place.Start = found.Place.End.Add(-lasted)
@@ -138,6 +143,9 @@ func (n *Normaliser) Log(scope pcommon.InstrumentationScope, record plog.LogReco
 	}
 	return found, kind
 }
+
+// details is the standard's event beside the span of a call.
+const details = "gen_ai.client.inference.operation.details"
 
 func moment(record plog.LogRecord) time.Time {
 	if record.Timestamp() != 0 {

@@ -125,6 +125,31 @@ func TestLogSaysWhenTheCallWas(t *testing.T) {
 	}
 }
 
+// A client's log record stands in the span of its turn, which is not that of the call; the standard's event does, and so
+// does an entry.
+func TestLogStandsInTheSpanOfItsCallOrOfItsTurn(t *testing.T) {
+	n := normaliser(t, normalise.Options{})
+	for name, own := range map[string]bool{
+		"claude_code.api_request": false, "gen_ai.client.inference.operation.details": true, "context_ledger.entry": true,
+	} {
+		record := plog.NewLogRecord()
+		record.SetEventName(name)
+		record.SetTraceID(pcommon.TraceID{1})
+		record.SetSpanID(pcommon.SpanID{2})
+		record.Attributes().PutInt("input_tokens", 5)
+		record.Attributes().PutStr("gen_ai.request.model", "m")
+		if name == "context_ledger.entry" {
+			record.Attributes().PutStr("context_ledger.entry_id", "e-1")
+		}
+
+		found, kind := n.Log(pcommon.NewInstrumentationScope(), record)
+
+		require.Equal(t, normalise.Call, kind)
+		assert.Equal(t, own, found.Place.Span == pcommon.SpanID{2}, name)
+		assert.Equal(t, !own, found.Place.Parent == pcommon.SpanID{2}, name)
+	}
+}
+
 // An operator's dialect of a known name replaces it, one of another name is tried first.
 func TestOperatorsTableGoesFirst(t *testing.T) {
 	table, err := normalise.ReadTable([]byte(`
