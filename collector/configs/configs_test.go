@@ -112,7 +112,10 @@ func start(t *testing.T, file, folder string, more ...string) *running {
 	t.Helper()
 	health, grpcPort, self := free(t), free(t), free(t)
 	run := &running{folder: folder, otlp: free(t), prometheus: free(t), telemetry: self, output: &bytes.Buffer{}}
-	flags := []string{"--config", file, "--set=connectors::context_ledger::metrics_flush_interval=100ms"}
+	flags := []string{"--config", file}
+	if text, err := os.ReadFile(file); err == nil && bytes.Contains(text, []byte("\nconnectors:")) {
+		flags = append(flags, "--set=connectors::context_ledger::metrics_flush_interval=100ms")
+	}
 	environment := append(os.Environ(),
 		"STATE_DIRECTORY="+folder, "LEDGER_FILE="+filepath.Join(folder, "entries.jsonl"), "HEALTH_ENDPOINT="+health,
 		"OTLP_GRPC_ENDPOINT="+grpcPort, "OTLP_HTTP_ENDPOINT="+run.otlp, "PROMETHEUS_ENDPOINT="+run.prometheus,

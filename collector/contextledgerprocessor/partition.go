@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"sync"
 
 	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/consumer"
@@ -116,22 +117,39 @@ func (p *parts[P]) of(key string, create func() *P) *P {
 	return made
 }
 
+// maxSending is how many parts of a batch are on their way at once: each may wait for a queue to have it.
+const maxSending = 32
+
 // send sends every part. If any was refused for now the error is not permanent, so that the batch comes again: parts
 // that were taken come twice then, which the ledger and the connector notice.
 func (p *parts[P]) send(next func(string, *P) error) error {
-	var refused, rejected error
-	for _, key := range p.keys {
-		err := next(key, p.byKey[key])
+	errs := make([]error, len(p.keys))
+	var sending sync.WaitGroup
+	places := make(chan struct{}, maxSending)
+	for i, key := range p.keys {
+		places <- struct{}{}
+		sending.Go(func() {
+			defer func() { <-places }()
+			errs[i] = next(key, p.byKey[key])
+		})
+	}
+	sending.Wait()
+	return combined(errs)
+}
+
+func combined(errs []error) error {
+	var refused, rejected []error
+	for _, err := range errs {
 		if consumererror.IsPermanent(err) {
-			rejected = errors.Join(rejected, err)
-		} else {
-			refused = errors.Join(refused, err)
+			rejected = append(rejected, err)
+		} else if err != nil {
+			refused = append(refused, err)
 		}
 	}
-	if refused != nil {
-		return refused
+	if len(refused) > 0 {
+		return errors.Join(refused...)
 	}
-	return rejected
+	return errors.Join(rejected...)
 }
 
 // tracesPart is what of a batch belongs to one session; resource and scope are the places in the batch of those that the
