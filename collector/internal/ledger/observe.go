@@ -22,7 +22,8 @@ const (
 )
 
 // Seen is what became of a call. View is by what it was judged, empty where it was not. Known says that there was an
-// earlier call to hold it against. Repeated calls were told of before, and were not judged again.
+// earlier call to hold it against. Repeated calls were told of before: they get what was said of them then, as far as that
+// is still known, and are not judged again.
 type Seen struct {
 	View     string
 	Known    bool
@@ -47,10 +48,13 @@ func (s *State) Observe(c *call.Call, now time.Time) Seen {
 	s.name(c)
 	if s.repeats(c) {
 		s.counts.repeated.Add(1)
-		return Seen{Repeated: true}
+		return Seen{Repeated: true, View: s.verdicts.repeat(c)}
 	}
-	found := s.prompted(c)
-	return s.traced(c, found, now)
+	seen := s.traced(c, s.prompted(c), now)
+	if c.Verdict.By == semconv.JudgedByCollector {
+		s.verdicts.keep(c, seen.View)
+	}
+	return seen
 }
 
 // event says whether a record tells of a compaction, and of no call.

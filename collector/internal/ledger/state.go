@@ -67,6 +67,7 @@ type State struct {
 	blind atomic.Int64
 
 	// Whoever holds a shard may take the locks below, and not the other way round.
+	verdicts verdicts
 	captured struct {
 		mu      sync.Mutex
 		prompts *prompts.Prompts
@@ -110,6 +111,7 @@ func New(options Options, now time.Time) (*State, error) {
 	}
 	s.captured.prompts = prompts.New(options.Lore, options.Sessions, max(1, options.CapturedBytes))
 	s.seen.caches = observed.New()
+	s.verdicts.last = recent.New[verdictKey, given]()
 	s.blind.Store(now.Add(options.Idle).UnixNano())
 	return s, nil
 }
