@@ -46,7 +46,7 @@ func short(c Case, head *lineage.Head) *cause.Cause {
 	size := c.size(head)
 	if size < *minimum || (c.Rules.MinimumPrevious && size == *minimum) {
 		return &cause.Cause{
-			Name: semconv.MissCauseBelowMinimum, Evidence: threshold(c.Rules), Confidence: semconv.MissConfidenceObserved,
+			Name: semconv.MissCauseBelowMinimum, Evidence: Threshold(c.Rules), Confidence: semconv.MissConfidenceObserved,
 		}
 	}
 	return nil
@@ -55,15 +55,17 @@ func short(c Case, head *lineage.Head) *cause.Cause {
 // nearShort is of prompts little above the documented minimum, while none of their size was seen to hit: it may be too
 // low.
 func nearShort(c Case, head *lineage.Head) *cause.Cause {
-	minimum, size := c.Rules.Minimum, c.size(head)
-	if minimum == nil || c.cached() > 0 || size > nearMinimum**minimum {
+	size := c.size(head)
+	if c.Rules.Minimum == nil || c.cached() > 0 || !NearMinimum(c.Rules, size) {
 		return nil
 	}
-	if c.Rules.SmallestHit > 0 && c.Rules.SmallestHit <= size {
-		return nil
-	}
-	found := cause.Fits(semconv.MissCauseBelowMinimum, threshold(c.Rules)...).By(fmt.Sprintf("observed>%d", size))
+	found := cause.Fits(semconv.MissCauseBelowMinimum, Threshold(c.Rules)...).By(fmt.Sprintf("observed>%d", size))
 	return &found
+}
+
+// NearMinimum says whether a prompt is little above the documented minimum, while none of its size was seen to hit.
+func NearMinimum(rules Rules, size int64) bool {
+	return size <= nearMinimum**rules.Minimum && (rules.SmallestHit == 0 || rules.SmallestHit > size)
 }
 
 // size is the prompt that could have been kept and asked for again, not yet cut to whole blocks.
@@ -78,7 +80,8 @@ func (c Case) size(head *lineage.Head) int64 {
 	}
 }
 
-func threshold(rules Rules) []string {
+// Threshold is the evidence of a minimum: what it is and where it is from.
+func Threshold(rules Rules) []string {
 	found := []string{fmt.Sprintf("minimum=%d", *rules.Minimum)}
 	if rules.MinimumNote != "" {
 		found = append(found, "origin="+rules.MinimumNote)

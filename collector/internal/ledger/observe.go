@@ -109,6 +109,7 @@ func (s *State) traced(c *call.Call, found *captured, now time.Time) Seen {
 	if found != nil && found.located {
 		// Digests of parts that were captured in another form cannot be compared.
 		trace.Scheme += "+" + c.Content.Form
+		trace.Complete = true
 	}
 	rules := s.rules(&trace, c)
 	if c.Task.Session == "" {

@@ -16,9 +16,16 @@ import (
 // maxNames is how many names one piece of evidence holds.
 const maxNames = 8
 
-// differ says whether two parts are both told and not the same.
-func differ(before, now Part) bool {
-	return before != 0 && now != 0 && before != now
+// differ says whether two parts are not the same, as far as both calls tell them.
+func (c Case) differ(before, now Part) bool {
+	return before != now && (c.complete() || (before != 0 && now != 0))
+}
+
+func (c Case) complete() bool { return c.Link.Head.Complete && c.Now.Complete }
+
+// differs is the same of words.
+func (c Case) differs(before, now string) bool {
+	return before != now && (c.complete() || (before != "" && now != ""))
 }
 
 // same says whether the digests of two traces can be compared at all.
@@ -46,9 +53,9 @@ func (c Case) tools() []cause.Cause {
 		return []cause.Cause{*named}
 	}
 	switch {
-	case differ(before.Tools, now.Tools):
+	case c.differ(before.Tools, now.Tools):
 		return differing(semconv.MissCauseToolsChanged, "tool_schema_hash")
-	case !differ(before.ToolsWire, now.ToolsWire):
+	case !c.differ(before.ToolsWire, now.ToolsWire):
 		return nil
 	case c.Link.Located && c.Link.Shared >= 0:
 		// The header's chain knows the order of tools and not their bytes: it is the same.
@@ -104,9 +111,9 @@ func ordered(tools []call.Tool) []call.Tool {
 func (c Case) policy() []cause.Cause {
 	before, now := c.Link.Head.Parts, c.Now.Parts
 	switch {
-	case differ(before.Policy, now.Policy):
+	case c.differ(before.Policy, now.Policy):
 		return differing(semconv.MissCausePolicyChanged, "policy_hash")
-	case !differ(before.PolicyWire, now.PolicyWire):
+	case !c.differ(before.PolicyWire, now.PolicyWire):
 		return nil
 	case before.Policy != 0 && now.Policy != 0:
 		return differing(semconv.MissCauseVolatilePrefix, "policy_wire_hash")
@@ -145,8 +152,8 @@ func (c Case) others() []cause.Cause {
 	if head.Route != "" && now.Route != "" && head.Route != now.Route {
 		found = append(found, reported(semconv.MissCauseRouteChanged, fmt.Sprintf("route=%s>%s", head.Route, now.Route)))
 	}
-	if head.Effort != "" && now.Effort != "" && head.Effort != now.Effort {
-		change := fmt.Sprintf("effort=%s>%s", head.Effort, now.Effort)
+	if c.differs(head.Effort, now.Effort) {
+		change := fmt.Sprintf("effort=%s>%s", said(head.Effort), said(now.Effort))
 		found = append(found, cause.Fits(semconv.MissCauseEffortChanged, change))
 	}
 	if c.settings() {
@@ -156,6 +163,14 @@ func (c Case) others() []cause.Cause {
 		found = append(found, attribution.Expired(*idle, *lifetime))
 	}
 	return found
+}
+
+// said is a word, or what Python writes for none.
+func said(word string) string {
+	if word == "" {
+		return "None"
+	}
+	return word
 }
 
 func reported(name, change string) cause.Cause {
@@ -181,8 +196,13 @@ func (c Case) model() []cause.Cause {
 func (c Case) settings() bool {
 	head, now := c.Link.Head, c.Now
 	before, after := head.Parts, now.Parts
-	return c.same() && differ(before.Cache, after.Cache) && head.Model == now.Model && head.Effort == now.Effort &&
+	return c.same() && c.differ(before.Cache, after.Cache) && head.Model == now.Model && head.Effort == now.Effort &&
 		before.PolicyWire == after.PolicyWire && before.ToolsWire == after.ToolsWire && before.Summary == after.Summary
+}
+
+// looked says whether two snapshots of a repository differ, of which both were taken.
+func looked(before, now Part) bool {
+	return before != 0 && now != 0 && before != now
 }
 
 // Changed are the parts of the identity that are told by both and differ, in the words of context_ledger.part.
@@ -197,12 +217,12 @@ func (c Case) Changed() []string {
 		{semconv.PartProviderSurface, head.Surface != now.Surface},
 		{semconv.PartModel, head.Model != now.Model},
 		{semconv.PartEffort, head.Effort != now.Effort},
-		{semconv.PartPolicy, c.same() && differ(before.Policy, after.Policy)},
-		{semconv.PartRepository, c.same() && differ(before.Repository, after.Repository)},
-		{semconv.PartTools, c.same() && differ(before.Tools, after.Tools)},
+		{semconv.PartPolicy, c.same() && c.differ(before.Policy, after.Policy)},
+		{semconv.PartRepository, c.same() && looked(before.Repository, after.Repository)},
+		{semconv.PartTools, c.same() && c.differ(before.Tools, after.Tools)},
 		{semconv.PartSummary, c.same() && before.Summary != after.Summary},
-		{semconv.PartPolicyWire, c.same() && differ(before.PolicyWire, after.PolicyWire)},
-		{semconv.PartToolsWire, c.same() && differ(before.ToolsWire, after.ToolsWire)},
+		{semconv.PartPolicyWire, c.same() && c.differ(before.PolicyWire, after.PolicyWire)},
+		{semconv.PartToolsWire, c.same() && c.differ(before.ToolsWire, after.ToolsWire)},
 		{semconv.PartSettings, c.settings()},
 	} {
 		if part.differs {

@@ -45,7 +45,7 @@ func (c Case) Reusable() *int64 {
 	if head.Model != c.Now.Model {
 		return new(int64)
 	}
-	if c.Link.Grows() && !c.Link.Sparse {
+	if c.Link.Grows() && !c.Link.Sparse && head.Tokens != Unknown {
 		return floored(Count(head.Tokens), c.Rules.Block)
 	}
 	return floored(c.intact(), c.Rules.Block)
@@ -58,7 +58,8 @@ func floored(tokens *int64, block int64) *int64 {
 	return attribution.Floored(*tokens, block)
 }
 
-// intact gives the tokens up to the last boundary that both share, by the bytes between the counts around it.
+// intact gives the tokens up to the last boundary that both share, by the bytes between the counts around it; beyond the
+// last count by that alone.
 func (c Case) intact() *int64 {
 	if c.Link.Shared < 0 {
 		return new(int64)
@@ -72,7 +73,10 @@ func (c Case) intact() *int64 {
 		}
 		below = anchor
 	}
-	return nil
+	if below.Tokens == 0 {
+		return nil
+	}
+	return &below.Tokens
 }
 
 func share(part, whole int64) float64 {
@@ -87,7 +91,7 @@ func share(part, whole int64) float64 {
 func (c Case) Expected() *int64 {
 	head := c.Link.Head
 	if head == nil || head.Tokens == Unknown {
-		return nil
+		return c.Reusable()
 	}
 	whole := c.held()
 	if c.Now.Tokens != Unknown {
@@ -217,16 +221,14 @@ func (c Case) unstored() []cause.Cause {
 
 // unchanged says why nothing was reused of what is not known to have changed.
 func (c Case) unchanged() cause.Cause {
-	for _, check := range []func() *cause.Cause{c.short, c.lag, c.granular} {
+	for _, check := range []func() *cause.Cause{c.short, c.lag, c.nearShort, c.granular} {
 		if found := check(); found != nil {
 			return *found
 		}
 	}
 	name, seen := semconv.MissCauseProviderUnexplained, "prefix_intact"
-	if !c.Link.Located {
-		name, seen = semconv.MissCausePreviousUnknown, "counters"
-	} else if c.Link.Sparse && c.reached() {
-		name, seen = semconv.MissCausePreviousUnknown, "locator_sparse"
+	if unknown := c.unknown(); unknown != "" {
+		name, seen = semconv.MissCausePreviousUnknown, unknown
 	}
 	found := cause.Fits(name, seen, fmt.Sprintf("cached_tokens=%s>%d", written(c.Link.Head.Cached), *c.Usage.CacheRead))
 	if idle := c.Idle(); idle != nil {
@@ -236,6 +238,20 @@ func (c Case) unchanged() cause.Cause {
 		return found.With("hit_plateau")
 	}
 	return found
+}
+
+// unknown is why what was sent before is not known well enough to say that it was the same, empty if it is.
+func (c Case) unknown() string {
+	switch {
+	case !c.Link.Located:
+		return "counters"
+	case c.Link.Shared < 0:
+		return "header_differs"
+	case c.Link.Sparse && c.reached():
+		return "locator_sparse"
+	default:
+		return ""
+	}
 }
 
 func written(count int64) string {
@@ -256,23 +272,38 @@ func (c Case) Plateau() int {
 
 // short says whether the prompt was shorter than what the provider keeps.
 func (c Case) short() *cause.Cause {
-	minimum := c.Rules.Minimum
-	if minimum == nil || *c.Usage.CacheRead > 0 || c.Link.Head.Tokens == Unknown {
+	size, known := c.size()
+	if !known || size > *c.Rules.Minimum || (size == *c.Rules.Minimum && !c.Rules.MinimumPrevious) {
 		return nil
 	}
-	size := c.Link.Head.Tokens
-	if c.Now.Tokens != Unknown {
-		size = min(size, c.Now.Tokens)
-	}
-	if size > *minimum || (size == *minimum && !c.Rules.MinimumPrevious) {
-		return nil
-	}
-	found := cause.Cause{Name: semconv.MissCauseBelowMinimum, Confidence: semconv.MissConfidenceObserved}
-	found = found.By(fmt.Sprintf("minimum=%d", *minimum))
-	if c.Rules.MinimumNote != "" {
-		found = found.By("origin=" + c.Rules.MinimumNote)
+	found := cause.Cause{
+		Name: semconv.MissCauseBelowMinimum, Evidence: attribution.Threshold(c.Rules),
+		Confidence: semconv.MissConfidenceObserved,
 	}
 	return &found
+}
+
+// nearShort is of prompts little above the documented minimum, while none of their size was seen to hit: it may be too
+// low.
+func (c Case) nearShort() *cause.Cause {
+	size, known := c.size()
+	if !known || !attribution.NearMinimum(c.Rules, size) {
+		return nil
+	}
+	found := cause.Fits(semconv.MissCauseBelowMinimum, attribution.Threshold(c.Rules)...)
+	found = found.By(fmt.Sprintf("observed>%d", size))
+	return &found
+}
+
+// size is the prompt that could have been kept and asked for again, of which nothing was read although a minimum is known.
+func (c Case) size() (int64, bool) {
+	if c.Rules.Minimum == nil || *c.Usage.CacheRead > 0 || c.Link.Head.Tokens == Unknown {
+		return 0, false
+	}
+	if c.Now.Tokens == Unknown {
+		return c.Link.Head.Tokens, true
+	}
+	return min(c.Link.Head.Tokens, c.Now.Tokens), true
 }
 
 // lag: the earlier call's write cannot be read yet, for it was in flight, or had just ended.
@@ -294,12 +325,13 @@ func (c Case) lag() *cause.Cause {
 
 // readsEarlier says whether just what a call before the comparable one had written was read.
 func (c Case) readsEarlier() bool {
-	read := *c.Usage.CacheRead
-	anchors := c.Link.Head.Anchors
-	return (c.Link.Head.Cached == 0 && read == 0 && len(anchors) <= 1) ||
-		slices.ContainsFunc(anchors[:max(0, len(anchors)-1)], func(anchor Anchor) bool {
-			return read == *attribution.Floored(anchor.Tokens, c.Rules.Block)
-		})
+	read, anchors := *c.Usage.CacheRead, c.Link.Head.Anchors
+	if c.Link.Head.First {
+		return read == 0
+	}
+	return slices.ContainsFunc(anchors[:max(0, len(anchors)-1)], func(anchor Anchor) bool {
+		return read == *attribution.Floored(anchor.Tokens, c.Rules.Block)
+	})
 }
 
 // granular: less was read than is intact where no earlier prompt ended, as of a provider that keeps state at checkpoints.

@@ -73,19 +73,26 @@ func relate(head, now *Trace, compacted bool) (Link, bool) {
 		return byCounts(head, now, compacted)
 	}
 	link := Link{Head: head, Located: true, Shared: -1}
-	parted := false
+	parted, at := false, int64(0)
 	for _, bound := range head.Bounds {
-		at, known := slices.BinarySearchFunc(now.Bounds, bound.Messages, byMessages)
+		place, known := slices.BinarySearchFunc(now.Bounds, bound.Messages, byMessages)
 		if !known {
 			continue
 		}
-		if now.Bounds[at].Digest != bound.Digest {
-			parted = true
+		if now.Bounds[place].Digest != bound.Digest {
+			parted, at = true, bound.Messages
 			break
 		}
 		link.Shared, link.Bytes = bound.Messages, bound.Bytes
 	}
-	link.Relation = relation(link.Shared, head.Messages, now.Messages, parted)
+	switch {
+	case !parted:
+		link.Relation = unparted(link.Shared, head.Messages, now.Messages)
+	case link.Shared < 0:
+		link.Relation = lineage.Departs
+	default:
+		link.Relation = parting(at, head.Messages, now.Messages)
+	}
 	link.Sparse = !parted && link.Shared < head.Messages
 	return link, link.Shared > 0 || now.Messages > MaxFirst || link.Grows() || compacted || Summarised(head, now)
 }
@@ -101,23 +108,25 @@ func Summarised(head, now *Trace) bool {
 
 func byMessages(bound Bound, messages int64) int { return cmp.Compare(bound.Messages, messages) }
 
-// relation is told by how many messages two calls are known to share, of how many each, and whether they are known to
-// part.
-func relation(shared, before, now int64, parted bool) string {
+// unparted is the relation of two calls that are not known to part.
+func unparted(shared, before, now int64) string {
 	switch {
-	case !parted && now < before:
+	case now < before:
 		return lineage.Rewinds
-	case !parted && now == before && shared == before:
+	case now == before && shared == before:
 		return lineage.Repeats
-	case !parted:
-		return lineage.Extends
-	case shared < 0:
-		return lineage.Departs
-	case now > before:
-		return lineage.Rewrites
 	default:
-		return lineage.Rewinds
+		return lineage.Extends
 	}
+}
+
+// parting is the relation of two calls that are known to part before the message at `at`. Who takes the end back asks one
+// thing anew: with more than the last message another, something in between was written again.
+func parting(at, before, now int64) string {
+	if now > before || at < now {
+		return lineage.Rewrites
+	}
+	return lineage.Rewinds
 }
 
 // grownTo is by which part a prompt must be no smaller than an earlier one to be taken for its continuation, going by

@@ -40,12 +40,15 @@ type Anchor struct {
 }
 
 // Trace is one call. Entry names it, Response is the provider's id of its answer. Times are seconds since the Unix epoch,
-// counts tokens or Unknown. Bounds and Anchors ascend. Scheme is how its digests were made. Plateau is how many calls in a
+// counts tokens or Unknown. Complete says that what it does not tell of its parts is not there, First that it has no
+// comparable call. Bounds and Anchors ascend. Scheme is how its digests were made. Plateau is how many calls in a
 // row missed and read the same count.
 type Trace struct {
 	Entry    string
 	Response string
 	Scheme   string
+	Complete bool
+	First    bool
 	Opened   float64
 	Closed   float64
 	Surface  string
@@ -72,7 +75,8 @@ func Of(c *call.Call) Trace {
 	usage := c.Usage
 	trace := Trace{
 		Entry: Name(c), Response: strings.Clone(c.Request.ResponseID), Scheme: strings.Clone(c.Origin.DigestScheme),
-		Opened: Seconds(c.Place.Start), Closed: Seconds(c.Place.End), Surface: strings.Clone(c.Model.Surface),
+		Complete: c.Ours(),
+		Opened:   Seconds(c.Place.Start), Closed: Seconds(c.Place.End), Surface: strings.Clone(c.Model.Surface),
 		Model: strings.Clone(c.Model.Requested), Served: strings.Clone(c.Model.Served), Effort: strings.Clone(c.Model.Effort),
 		Route: strings.Clone(c.Model.Route), Endpoint: strings.Clone(c.Model.Endpoint), Agent: strings.Clone(c.Task.Agent),
 		Written: attribution.Written(attribution.Answer{Usage: usage}, segments.Request{}), Parts: parts(c.Context),
@@ -198,6 +202,7 @@ func (t *Trace) bytes() int64 {
 
 // Anchored gives the trace the counts that hold for it: those of a comparable trace up to what they share, and its own.
 func (t *Trace) Anchored(link Link) {
+	t.First = link.Head == nil
 	kept := []Anchor{}
 	if link.Head != nil && link.Located {
 		for _, anchor := range link.Head.Anchors {
