@@ -109,6 +109,30 @@ func TestRecordsWithoutIDs(t *testing.T) {
 	assert.EqualValues(t, 2, told.total("context_ledger.calls"))
 }
 
+// A span and a log record of one call are counted once where no id tells that they are one, whichever comes first; two
+// spans that say the same are two calls.
+func TestSpansAndRecordsWithoutIDs(t *testing.T) {
+	said := map[string]any{
+		"context_ledger.counted_by": "none", "context_ledger.input_tokens": 10, "context_ledger.output_tokens": 1,
+	}
+	beside := logs("claude_code.api_request", said)
+	beside.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).SetTraceID(pcommon.TraceID{1})
+	for _, recordsFirst := range []bool{true, false} {
+		told := newListener(t, createDefaultConfig().(*Config))
+		if recordsFirst {
+			require.NoError(t, told.logs.ConsumeLogs(context.Background(), beside))
+		}
+		require.NoError(t, told.traces.ConsumeTraces(context.Background(), spans(said)))
+		require.NoError(t, told.logs.ConsumeLogs(context.Background(), beside))
+		told.stop(t)
+		assert.EqualValues(t, 1, told.total("context_ledger.calls"))
+	}
+	told := newListener(t, createDefaultConfig().(*Config))
+	require.NoError(t, told.traces.ConsumeTraces(context.Background(), spans(said, said)))
+	told.stop(t)
+	assert.EqualValues(t, 2, told.total("context_ledger.calls"))
+}
+
 // A cumulative sum is told at every flush with the same start, a delta once with the interval it is of.
 func TestTemporality(t *testing.T) {
 	for _, temporality := range []string{cumulative, delta} {

@@ -28,10 +28,16 @@ type entry struct {
 	known, kept []string
 }
 
+// What marks of spans and of log records begin with.
+const (
+	spanMark   = "s:"
+	recordMark = "l:"
+)
+
 // readSpan gives the entry that a span is; false where it is none.
 func readSpan(span ptrace.Span) (entry, bool) {
 	trace, id := span.TraceID(), span.SpanID()
-	occasion := "s:" + hex.EncodeToString(trace[:]) + hex.EncodeToString(id[:])
+	occasion := spanMark + hex.EncodeToString(trace[:]) + hex.EncodeToString(id[:])
 	return read(span.Attributes(), "", occasion, place{trace, id, span.EndTimestamp()})
 }
 
@@ -39,7 +45,7 @@ func readSpan(span ptrace.Span) (entry, bool) {
 // one without an id is told from others by what it says.
 func readRecord(record plog.LogRecord) (entry, bool) {
 	event := record.EventName()
-	occasion := "l:" + event + "\x00" + strconv.FormatUint(uint64(record.Timestamp()), 36)
+	occasion := recordMark + event + "\x00" + strconv.FormatUint(uint64(record.Timestamp()), 36)
 	return read(record.Attributes(), event, occasion, place{record.TraceID(), record.SpanID(), record.Timestamp()})
 }
 
@@ -48,6 +54,7 @@ func read(attrs pcommon.Map, event, occasion string, where place) (entry, bool) 
 		return entry{}, false
 	}
 	found := entry{call: call.Read(attrs), place: where}
+	found.call.Place.Trace = where.trace
 	switch {
 	case event == semconv.EventOutcome:
 		found.readTask(attrs)
@@ -79,7 +86,8 @@ func (e *entry) readCompaction(occasion string) {
 
 // readMarks finds what tells the call from others. A ledger's own id does so even where a gateway gives two calls the
 // same answer; a record without one is known by the id of its answer, and so is one with it if another instrumentation
-// told that answer before. One without either is known by where and when it was told.
+// told that answer before. One without either is known by where and when it was told, and by what a span and a log record
+// of one call say alike.
 func (e *entry) readMarks(occasion string) {
 	id, answer := e.call.Origin.EntryID, e.call.Request.ResponseID
 	switch {
@@ -93,6 +101,19 @@ func (e *entry) readMarks(occasion string) {
 	default:
 		e.known = []string{occasion + "\x00" + e.said()}
 		e.kept = e.known
+		e.alike(occasion[:len(spanMark)])
+	}
+}
+
+// alike adds what a span and a log record without an id in common say alike: each knows the other one by it, and never
+// one of its own kind, of which two are two calls.
+func (e *entry) alike(own string) {
+	like, other := e.call.Likeness(), spanMark
+	if own == spanMark {
+		other = recordMark
+	}
+	if like != "" {
+		e.known, e.kept = append(e.known[:1:1], other+like), append(e.kept[:1:1], own+like)
 	}
 }
 

@@ -7,7 +7,9 @@
 package call
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -299,4 +301,15 @@ func (c *Call) Judge(found Verdict) {
 	}
 	found.By = semconv.JudgedByCollector
 	c.Verdict = found
+}
+
+// Likeness tells a call without an id by what a span and a log record of it say alike: trace, model and counts. It is
+// empty for a call with an id, and where the trace or the prompt is not known. Two spans of one likeness are two calls as
+// a rule, a span and a log record of one are one.
+func (c *Call) Likeness() string {
+	if c.Ours() || c.Request.ResponseID != "" || c.Place.Trace.IsEmpty() || c.Usage.Input == nil {
+		return ""
+	}
+	counts := fmt.Sprint(*c.Usage.Input, or0(c.Usage.CacheRead), or0(c.Usage.Output))
+	return strings.Join([]string{c.Place.Trace.String(), c.Model.Requested, counts}, "\x00")
 }

@@ -209,3 +209,22 @@ func TestWriteStandardFillsInWhatIsMissing(t *testing.T) {
 	}, speaks.AsRaw())
 	assert.Equal(t, map[string]any{"llm.model_name": "kimi-k3"}, silent.AsRaw())
 }
+
+// What a span and a log record say alike is the same for both, and for no other call; without a trace, or with
+// an id, nothing is alike.
+func TestLikenessIsTheSameForSpanAndLogRecord(t *testing.T) {
+	said := call.Call{
+		Place: call.Place{Trace: pcommon.TraceID{1}}, Task: call.Task{Session: "s-1"}, Model: call.Model{Requested: "m"},
+		Usage: call.Usage{Input: ptr(int64(100)), CacheRead: ptr(int64(60)), Output: ptr(int64(7))},
+	}
+	span, other, elsewhere, named := said, said, said, said
+	span.Place.Span, span.Request.TimeToFirstToken = pcommon.SpanID{2}, ptr(0.2)
+	other.Usage.Output = ptr(int64(8))
+	elsewhere.Place.Trace = pcommon.TraceID{}
+
+	assert.Equal(t, said.Likeness(), span.Likeness())
+	assert.NotEqual(t, said.Likeness(), other.Likeness())
+	assert.Empty(t, elsewhere.Likeness())
+	named.Request.ResponseID = "r"
+	assert.Empty(t, named.Likeness())
+}

@@ -98,7 +98,7 @@ func (s *State) repeats(c *call.Call) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	found, _ := h.sessions.Get(c.Task.Session)
-	return found != nil && slices.ContainsFunc(traces.Known(c), func(name traces.Part) bool {
+	return found != nil && slices.ContainsFunc(traces.Sought(c), func(name traces.Part) bool {
 		return slices.Contains(found.Told, name)
 	})
 }

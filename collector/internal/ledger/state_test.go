@@ -53,6 +53,27 @@ func TestOptionsAreValidated(t *testing.T) {
 	assert.NoError(t, options(t, canonical.Object{}).Validate())
 }
 
+// A span and a log record of one call without an id are one call, whichever comes first; the next call of the turn, in the
+// same trace, is another one.
+func TestSpanAndRecordOfOneCall(t *testing.T) {
+	for _, recordFirst := range []bool{true, false} {
+		made := state(t, asIs)
+		span, record, next := counted("s", 1, 0, 20000, 0), counted("s", 1, 0, 20000, 0), counted("s", 2, 5, 21000, 20000)
+		record.Place.Span = pcommon.SpanID{}
+		for _, one := range []*call.Call{span, record, next} {
+			one.Place.Trace = pcommon.TraceID{1}
+		}
+		pair := []*call.Call{span, record}
+		if recordFirst {
+			pair = []*call.Call{record, span}
+		}
+
+		assert.False(t, observe(made, pair[0]).Repeated)
+		assert.True(t, observe(made, pair[1]).Repeated)
+		assert.False(t, observe(made, next).Repeated)
+	}
+}
+
 // No more sessions are held than the bound and one for each shard, and what was forgotten is counted.
 func TestSessionsAreBounded(t *testing.T) {
 	made := state(t, func(o *ledger.Options) { o.Sessions = 100 })

@@ -104,10 +104,19 @@ func Name(c *call.Call) string {
 	}
 }
 
-// Known are the digests of the names that a call is known by: its own and that of its answer.
-func Known(c *call.Call) []Part {
-	names := []Part{}
-	for _, name := range []string{Name(c), c.Request.ResponseID} {
+// Known are the digests of the names that a call is remembered by: its own, that of its answer, and what a span or a log
+// record of it says alike with one of the other kind.
+func Known(c *call.Call) []Part { return named(c, !c.Place.Span.IsEmpty()) }
+
+// Sought are those by which it is looked for: of spans and log records without an id in common, the other kind's.
+func Sought(c *call.Call) []Part { return named(c, c.Place.Span.IsEmpty()) }
+
+func named(c *call.Call, span bool) []Part {
+	names, like := []Part{}, c.Likeness()
+	if like != "" {
+		like = map[bool]string{true: "span ", false: "record "}[span] + like
+	}
+	for _, name := range []string{Name(c), c.Request.ResponseID, like} {
 		if name != "" && !slices.Contains(names, short(name)) {
 			names = append(names, short(name))
 		}
