@@ -29,12 +29,12 @@ type record struct {
 
 // processTraces annotates the spans that tell of calls, and takes content away where it is to.
 func (d *desk) processTraces(ctx context.Context, traces ptrace.Traces) (ptrace.Traces, error) {
-	var found []record
+	var found []*record
 	for _, from := range traces.ResourceSpans().All() {
 		for _, scope := range from.ScopeSpans().All() {
 			for _, span := range scope.Spans().All() {
 				if told, kind := d.reader.Span(scope.Scope(), span); kind != normalise.None {
-					found = append(found, record{told, kind, span.Attributes()})
+					found = append(found, &record{told, kind, span.Attributes()})
 				}
 			}
 		}
@@ -48,12 +48,12 @@ func (d *desk) processTraces(ctx context.Context, traces ptrace.Traces) (ptrace.
 
 // processLogs does the same with log records.
 func (d *desk) processLogs(ctx context.Context, logs plog.Logs) (plog.Logs, error) {
-	var found []record
+	var found []*record
 	for _, from := range logs.ResourceLogs().All() {
 		for _, scope := range from.ScopeLogs().All() {
 			for _, line := range scope.LogRecords().All() {
 				if told, kind := d.reader.Log(scope.Scope(), line); kind != normalise.None {
-					found = append(found, record{told, kind, line.Attributes()})
+					found = append(found, &record{told, kind, line.Attributes()})
 				}
 			}
 		}
@@ -67,12 +67,11 @@ func (d *desk) processLogs(ctx context.Context, logs plog.Logs) (plog.Logs, erro
 
 // annotate judges the calls in the order in which they began, for a span comes when it ends, and writes down what was
 // found.
-func (d *desk) annotate(ctx context.Context, found []record) {
+func (d *desk) annotate(ctx context.Context, found []*record) {
 	now := time.Now()
-	slices.SortStableFunc(found, func(a, b record) int { return a.call.Place.Start.Compare(b.call.Place.Start) })
+	slices.SortStableFunc(found, func(a, b *record) int { return a.call.Place.Start.Compare(b.call.Place.Start) })
 	fold(found)
-	for i := range found {
-		told := &found[i]
+	for _, told := range found {
 		if told.kind != normalise.Outcome {
 			d.state.Observe(&told.call, now)
 		}
@@ -82,7 +81,7 @@ func (d *desk) annotate(ctx context.Context, found []record) {
 }
 
 // fold makes an aggregate of each record that another one tells better: a call is told once, whoever else tells of it.
-func fold(found []record) {
+func fold(found []*record) {
 	var calls []*call.Call
 	var at []int
 	for i := range found {
@@ -104,6 +103,9 @@ func (r *record) write() {
 	}
 	if r.call.Origin.CountedBy == "" && r.kind != normalise.Aggregate {
 		r.call.Origin.CountedBy = semconv.CountedByNone
+	}
+	if _, told := r.attrs.Get(semconv.ContextLedgerPrefixLocator); told {
+		r.call.Context.Locator = nil // it is the longest part of an entry, and stays as it was told
 	}
 	r.call.Write(r.attrs)
 	if r.kind == normalise.Call && !r.ours() {
