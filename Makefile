@@ -15,7 +15,7 @@ NEED_GO = command -v $(GO) >/dev/null || { \
 
 .DEFAULT_GOAL := help
 .PHONY: help setup generate format check test fuzz matrix clients peers demo bench bench-peers build \
-  collector generate-collector check-collector test-collector clean
+  collector generate-collector check-collector test-collector test-scale-out clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -97,6 +97,9 @@ check-collector: ## formatting, lint and generated sources of the collector
 
 test-collector: collector ## tests of the collector, with the built binary too
 	cd collector && OTELCOL=$(COLLECTOR) $(GO) test -race ./...
+
+test-scale-out: collector ## the tier of several collectors, against a real Kafka (needs Go, Java 17 and Maven)
+	cd collector && OTELCOL=$(COLLECTOR) configs/with-kafka.sh $(GO) test -count=1 -run 'TestScaleOut|TestLedger' ./configs
 
 clean: ## remove what was made
 	rm -rf $(VENV) dist build demo .cache
