@@ -54,11 +54,28 @@ func TestLedgerGoes(t *testing.T) {
 	assert.NotContains(t, causes, "provider_unexplained")
 }
 
+// When a ledger is killed and comes back under its name, it has the same sessions again: each is unknown once, for what it
+// knew was not kept yet; what it had counted is told from zero again, and no call is lost.
+func TestLedgerIsKilledAndComesBack(t *testing.T) {
+	tier := newTier(t)
+	tier.send(t, 1)
+	before := tier.settled(t, sessions)
+	killed := tier.ledgers[1]
+	killed.kill(t)
+	tier.ledgers[1], tier.warm[1] = tier.ledger(t, "b", killed.folder), nil
+	tier.send(t, 2)
+	tier.send(t, 3)
+	after := tier.settled(t, 3*sessions-sum(before[1]))
+	stayed, moved := before[0]["cold"], before[1]["cold"]
+	assert.Equal(t, []map[string]int{{"cold": stayed, "hit": 2 * stayed}, {"cold": moved, "hit": moved}}, after)
+}
+
 // tier is a gateway and the ledgers behind it, and what each of these had counted by outcome before it was begun with.
 type tier struct {
-	gateway *running
-	ledgers []*running
-	warm    []map[string]int
+	gateway  *running
+	ledgers  []*running
+	warm     []map[string]int
+	settings []string
 }
 
 // newTier starts a gateway and two ledgers on topics of their own, and waits until both have a share of the sessions.
@@ -70,17 +87,20 @@ func newTier(t *testing.T) *tier {
 	}
 	mark := strconv.FormatInt(time.Now().UnixNano(), 36)
 	topics := []string{"TRACES_TOPIC=spans-" + mark, "LOGS_TOPIC=logs-" + mark}
-	made := &tier{gateway: start(t, "scale-out-gateway.yaml", t.TempDir(), topics...)}
+	made := &tier{gateway: start(t, "scale-out-gateway.yaml", t.TempDir(), topics...), settings: append(topics,
+		"--set=receivers::kafka/traces::group_id=traces-"+mark, "--set=receivers::kafka/logs::group_id=logs-"+mark)}
 	made.exchange(t, "first", 1, 1) // makes the topics, which consumers want to be there
 	for _, name := range []string{"a", "b"} {
-		more := append([]string{
-			"REPLICA=" + name,
-			"--set=receivers::kafka/traces::group_id=traces-" + mark, "--set=receivers::kafka/logs::group_id=logs-" + mark,
-		}, topics...)
-		made.ledgers = append(made.ledgers, start(t, "scale-out-ledger.yaml", t.TempDir(), more...))
+		made.ledgers = append(made.ledgers, made.ledger(t, name, t.TempDir()))
 	}
 	made.warmUp(t)
 	return made
+}
+
+// ledger starts a ledger of a name, its files in a folder.
+func (r *tier) ledger(t *testing.T, name, folder string) *running {
+	t.Helper()
+	return start(t, "scale-out-ledger.yaml", folder, append([]string{"REPLICA=" + name}, r.settings...)...)
 }
 
 // warmUp sends calls of other sessions until both ledgers have some, and for both signals.
