@@ -136,7 +136,7 @@ func lastBlock(messages []any) string {
 	if len(messages) == 0 {
 		return "text"
 	}
-	parts := canonical.Items(canonical.Mapping(messages[len(messages)-1]).Get("content"))
+	parts := segments.Parts(messages[len(messages)-1])
 	if len(parts) == 0 {
 		return "text"
 	}

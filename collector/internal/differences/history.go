@@ -204,13 +204,16 @@ func withoutReasoning(message any) any {
 		return message
 	}
 	kept := body.Without(reasoning...)
-	parts, ok := body.Get("content").([]any)
-	if !ok {
-		return kept
+	for _, name := range []string{"content", "parts"} {
+		if parts, listed := body.Get(name).([]any); listed {
+			kept = kept.With(name, slices.DeleteFunc(slices.Clone(parts), reasons))
+		}
 	}
-	return kept.With("content", slices.DeleteFunc(slices.Clone(parts), func(part any) bool {
-		return slices.Contains(reasoning, canonical.Text(canonical.Mapping(part).Get("type")))
-	}))
+	return kept
+}
+
+func reasons(part any) bool {
+	return slices.Contains(reasoning, canonical.Text(canonical.Mapping(part).Get("type")))
 }
 
 // parsed is a message with every text that holds a JSON object or list replaced by that.
@@ -289,7 +292,7 @@ func headers(old, now *segments.Outline) (edge int, whole bool, inner int) {
 // Called are the names of the tools that a message calls, in the spelling of any dialect.
 func Called(message any) []string {
 	body := canonical.Mapping(message)
-	calls := slices.Concat(canonical.Items(body.Get("tool_calls")), canonical.Items(body.Get("content")), []any{body})
+	calls := slices.Concat(canonical.Items(body.Get("tool_calls")), segments.Parts(body), []any{body})
 	names := []string{}
 	for _, one := range calls {
 		if name := canonical.Text(definition(one).Get("name")); name != "" {

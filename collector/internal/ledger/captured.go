@@ -50,6 +50,9 @@ func request(c *call.Call) (segments.Request, bool) {
 	tools, wrong := read(c.Content.Tools)
 	system, also := read(c.Content.System)
 	messages, too := read(c.Content.Messages)
+	for at := range tools {
+		tools[at] = unwrapped(tools[at])
+	}
 	return segments.Request{
 		Model: c.Model.Requested, Tools: tools, System: system, Messages: messages, Effort: c.Model.Effort,
 		Settings: tier(c.Model.ServiceTier), ClientVersion: c.Model.ClientVersion,
@@ -61,6 +64,15 @@ func tier(said string) canonical.Object {
 		return nil
 	}
 	return canonical.Object{{Name: "service_tier", Value: said}}
+}
+
+// unwrapped is a tool that was captured as the text of its definition, as OpenInference writes it.
+func unwrapped(tool any) any {
+	text := canonical.Text(canonical.Mapping(tool).Get("json_schema"))
+	if value, err := canonical.Parse(text); err == nil {
+		return value
+	}
+	return tool
 }
 
 func read(parts [][]byte) (values []any, wrong bool) {

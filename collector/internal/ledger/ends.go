@@ -57,9 +57,9 @@ func (e *ends) find(trace *traces.Trace) (string, bool) {
 }
 
 // elsewhere are the calls of another session that a call's history goes on from, where nobody named its session and
-// nothing is known of the name that it has.
+// nothing is known of the name that it has. A first request begins like many others.
 func (s *State) elsewhere(c *call.Call, trace *traces.Trace) []traces.Trace {
-	if c.Task.SessionSource != semconv.SessionSourceLineage {
+	if c.Task.SessionSource != semconv.SessionSourceLineage || trace.Messages <= traces.MaxFirst {
 		return nil
 	}
 	own := s.shard(c.Task.Session)

@@ -234,16 +234,41 @@ func typed(value any) string {
 	}
 }
 
+// types are the roles of messages that tell a type instead, as LangChain's do.
+var types = map[string]string{"human": "user", "ai": "assistant"}
+
 // Role is the role of a message as it is, or the type of an item that has none.
 func Role(message any) string {
 	if role, ok := canonical.Mapping(message).Get("role").(string); ok {
 		return role
 	}
-	return Named(message)
+	name := Named(message)
+	if role, ok := types[name]; ok {
+		return role
+	}
+	return name
 }
 
 // maxPartsDepth is how deep content parts lie.
 const maxPartsDepth = 8
+
+// places are where a message or part keeps its text or its parts: in `parts` by OpenTelemetry's conventions, else as the
+// APIs of providers have it.
+var places = []string{"content", "text", "parts"}
+
+// Parts are the parts of a message, none where it is a text alone.
+func Parts(message any) []any {
+	return canonical.Items(held(canonical.Mapping(message)))
+}
+
+func held(body canonical.Object) any {
+	for _, name := range places {
+		if value, there := body.Find(name); there {
+			return value
+		}
+	}
+	return nil
+}
 
 // Texts is the text of a system block or message, its parts joined by line breaks.
 func Texts(value any) string {
@@ -259,11 +284,7 @@ func texts(value any, depth int) string {
 	}
 	switch value := value.(type) {
 	case canonical.Object:
-		content, there := value.Find("content")
-		if !there {
-			content = value.Get("text")
-		}
-		return texts(content, depth+1)
+		return texts(held(value), depth+1)
 	case []any:
 		joined := ""
 		for at, part := range value {
