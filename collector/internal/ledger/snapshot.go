@@ -25,9 +25,36 @@ var ErrCorrupt = errors.New("snapshot is corrupt")
 // Key is where the snapshot of a shard is kept in a store.
 func Key(shard int) string { return fmt.Sprintf("sessions-%02d", shard) }
 
+// KnownKey is where it is kept since when a ledger knows every session.
+const KnownKey = "known"
+
+// known is what a ledger that sees every call can say of sessions that it does not know: until Blind, in Unix
+// nanoseconds, one may have been forgotten, or have lived before the ledger did. Whole says that nothing was told of after
+// it was saved.
+type known struct {
+	Blind int64
+	Whole bool
+}
+
 // Save writes the shards that were changed since they were saved last, each by its key, and gives how many bytes that
 // were. What cannot be written is tried again next time, and its error given.
 func (s *State) Save(put func(key string, snapshot []byte) error) (written int64, err error) {
+	return s.save(put, false)
+}
+
+// Close does as Save, when no more calls come: whoever loads it then knows as much as this ledger did. It should be loaded
+// and, before calls come, saved again, so that what comes after is not taken for nothing.
+func (s *State) Close(put func(key string, snapshot []byte) error) (written int64, err error) {
+	return s.save(put, true)
+}
+
+func (s *State) save(put func(key string, snapshot []byte) error, whole bool) (written int64, err error) {
+	now := known{s.blind.Load(), whole}
+	if before, ok := s.saved.Load().(known); !ok || before != now {
+		if err = put(KnownKey, encode(now)); err == nil {
+			s.saved.Store(now)
+		}
+	}
 	for at := range s.shards {
 		kept, taken := s.take(at)
 		if !taken {
@@ -67,8 +94,8 @@ func (s *State) dirty(at int) {
 	h.changed = true
 }
 
-// encode cannot fail: a record holds nothing that gob does not know.
-func encode(kept []record) []byte {
+// encode cannot fail: what is saved holds nothing that gob does not know.
+func encode(kept any) []byte {
 	var body bytes.Buffer
 	if err := gob.NewEncoder(&body).Encode(kept); err != nil {
 		return nil
@@ -77,22 +104,21 @@ func encode(kept []record) []byte {
 	return append(snapshot, body.Bytes()...)
 }
 
-func decode(snapshot []byte) ([]record, error) {
+func decode(snapshot []byte, into any) error {
 	if len(snapshot) < headerSize {
-		return nil, fmt.Errorf("%w: %d bytes", ErrCorrupt, len(snapshot))
+		return fmt.Errorf("%w: %d bytes", ErrCorrupt, len(snapshot))
 	}
 	if snapshot[0] != Version {
-		return nil, fmt.Errorf("%w: version %d", ErrCorrupt, snapshot[0])
+		return fmt.Errorf("%w: version %d", ErrCorrupt, snapshot[0])
 	}
 	body := snapshot[headerSize:]
 	if binary.BigEndian.Uint64(snapshot[1:headerSize]) != xxh3.Hash(body) {
-		return nil, fmt.Errorf("%w: wrong checksum", ErrCorrupt)
+		return fmt.Errorf("%w: wrong checksum", ErrCorrupt)
 	}
-	var kept []record
-	if err := gob.NewDecoder(bytes.NewReader(body)).Decode(&kept); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	if err := gob.NewDecoder(bytes.NewReader(body)).Decode(into); err != nil {
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	return kept, nil
+	return nil
 }
 
 // Load reads what Save wrote. A shard that cannot be read starts empty, is counted as lost, and its error given; so does
@@ -109,21 +135,39 @@ func (s *State) Load(get func(key string) ([]byte, error), now time.Time) error 
 			lost = errors.Join(lost, fmt.Errorf("%s: %w", Key(at), err))
 		}
 	}
+	if snapshot, err := get(KnownKey); err == nil && lost == nil {
+		s.recall(snapshot)
+	}
 	return lost
 }
 
+// recall goes on to know every session, where the ledger before did to its end. What it says of that cannot be read is as
+// if it had not been said.
+func (s *State) recall(snapshot []byte) {
+	var before known
+	if decode(snapshot, &before) == nil {
+		s.saved.Store(before)
+		if before.Whole {
+			s.blind.Store(before.Blind)
+		}
+	}
+}
+
 func (s *State) fill(at int, snapshot []byte, now time.Time) error {
-	kept, err := decode(snapshot)
-	if err != nil {
+	var kept []record
+	if err := decode(snapshot, &kept); err != nil {
 		return err
 	}
 	slices.SortStableFunc(kept, func(a, b record) int { return a.Seen.Compare(b.Seen) })
 	h := &s.shards[at]
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	changed := h.changed
+	defer func() { h.changed = changed }()
 	for _, one := range kept {
 		_, held := h.sessions.Get(one.Name)
 		if held || place(one.Name) != uint64(at) || now.Sub(one.Seen) > s.options.Idle {
+			changed = true
 			continue
 		}
 		seen := one.Seen

@@ -65,6 +65,8 @@ type State struct {
 	// blind is until when, in Unix nanoseconds, a session that is not known may be one that was forgotten, or lived before
 	// this ledger did.
 	blind atomic.Int64
+	// saved is what was saved last of that.
+	saved atomic.Value
 
 	// Whoever holds a shard may take the locks below, and not the other way round.
 	verdicts verdicts

@@ -18,9 +18,14 @@ import (
 )
 
 func state(t testing.TB, change func(*ledger.Options)) *ledger.State {
+	return stateAt(t, change, 0)
+}
+
+// stateAt is a ledger that was started so many seconds after second 0.
+func stateAt(t testing.TB, change func(*ledger.Options), at int64) *ledger.State {
 	options := options(t, canonical.Object{})
 	change(&options)
-	made, err := ledger.New(options, day0)
+	made, err := ledger.New(options, day0.Add(time.Duration(at)*time.Second))
 	require.NoError(t, err)
 	return made
 }
@@ -139,7 +144,7 @@ func TestSnapshot(t *testing.T) {
 	}
 	written, err := made.Save(kept.put)
 	require.NoError(t, err)
-	assert.Len(t, kept, ledger.Shards)
+	assert.Len(t, kept, ledger.Shards+1)
 	assert.Positive(t, written)
 
 	written, err = made.Save(kept.put)
@@ -155,6 +160,57 @@ func TestSnapshot(t *testing.T) {
 	require.NoError(t, loaded.Load(kept.get, day0.Add(time.Minute)))
 	assert.Equal(t, int64(500), loaded.Stats().Sessions)
 	assert.True(t, observe(loaded, counted("s7", 2000, 80, 21000, 20000)).Known)
+}
+
+// A ledger that sees every call and was closed knows, when it is loaded, that a session it does not know is a new one. If
+// it was killed, or a part of it is lost, such a session may have begun before.
+func TestKnowingEverySessionOutlivesARestart(t *testing.T) {
+	alone := func(o *ledger.Options) { o.Alone = true }
+	for name, one := range map[string]struct {
+		end   func(*ledger.State, store) error
+		cause string
+	}{
+		"closed":          {func(s *ledger.State, to store) error { _, err := s.Close(to.put); return err }, semconv.MissCauseColdStart},
+		"killed":          {func(s *ledger.State, to store) error { _, err := s.Save(to.put); return err }, semconv.MissCausePreviousUnknown},
+		"closed and lost": {closedAndLost, semconv.MissCausePreviousUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			made, kept := state(t, alone), store{}
+			observe(made, counted("old", 1, 4000, 20000, 0))
+			require.NoError(t, one.end(made, kept))
+			loaded := stateAt(t, alone, 4100)
+			_ = loaded.Load(kept.get, day0.Add(4100*time.Second))
+			next := counted("next", 2, 4200, 20000, 0)
+			observe(loaded, next)
+			assert.Equal(t, one.cause, next.Verdict.Cause)
+			_, err := loaded.Save(kept.put)
+			require.NoError(t, err)
+			again := stateAt(t, alone, 4300)
+			_ = again.Load(kept.get, day0.Add(4300*time.Second))
+			another := counted("another", 3, 4400, 20000, 0)
+			observe(again, another)
+			assert.Equal(t, semconv.MissCausePreviousUnknown, another.Verdict.Cause, "it was not closed again")
+		})
+	}
+}
+
+func closedAndLost(made *ledger.State, to store) error {
+	_, err := made.Close(to.put)
+	to[ledger.Key(0)] = []byte("broken")
+	return err
+}
+
+// What was loaded whole need not be saved again.
+func TestWhatWasLoadedIsNotSavedAgain(t *testing.T) {
+	made, kept := state(t, asIs), store{}
+	observe(made, counted("s", 1, 0, 20000, 0))
+	_, err := made.Close(kept.put)
+	require.NoError(t, err)
+	loaded := state(t, asIs)
+	require.NoError(t, loaded.Load(kept.get, day0))
+	written, err := loaded.Save(store{}.put)
+	require.NoError(t, err)
+	assert.Zero(t, written)
 }
 
 // A shard that cannot be read starts empty and is counted; the others are there.
