@@ -123,6 +123,5 @@ func (d *desk) close(ctx context.Context) error {
 	}
 	d.cancel()
 	<-d.stopped
-	d.keeper.save(ctx)
 	return d.keeper.close(ctx)
 }

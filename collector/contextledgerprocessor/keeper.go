@@ -40,8 +40,8 @@ func (d *desk) newKeeper(ctx context.Context, host component.Host) (*keeper, err
 	return &keeper{client: client, state: d.state, logger: d.logger, telemetry: d.telemetry}, nil
 }
 
-// load brings back what was kept. What cannot be read is as if it had not been kept: its sessions are then unknown, and
-// said to be.
+// load brings back what was kept, and notes that calls may come from now on. What cannot be read is as if it had not been
+// kept: its sessions are then unknown, and said to be.
 func (k *keeper) load(ctx context.Context) {
 	if k == nil {
 		return
@@ -51,16 +51,20 @@ func (k *keeper) load(ctx context.Context) {
 		k.telemetry.ProcessorContextLedgerSnapshotFailures.Add(ctx, 1, by("step", "load"))
 		k.logger.Warn("a part of the state that was kept cannot be read; its sessions are unknown", zap.Error(err))
 	}
+	k.save(ctx)
 }
 
 // save keeps what changed since it was kept last. What cannot be written now is tried again at the next interval.
 func (k *keeper) save(ctx context.Context) {
-	if k == nil {
-		return
+	if k != nil {
+		k.keep(ctx, k.state.Save)
 	}
+}
+
+func (k *keeper) keep(ctx context.Context, save func(put func(string, []byte) error) (int64, error)) {
 	began := time.Now()
 	put := func(key string, snapshot []byte) error { return k.client.Set(ctx, key, snapshot) }
-	written, err := k.state.Save(put)
+	written, err := save(put)
 	if err != nil {
 		k.telemetry.ProcessorContextLedgerSnapshotFailures.Add(ctx, 1, by("step", "save"))
 		k.logger.Warn("the state cannot be kept", zap.Error(err))
@@ -73,9 +77,11 @@ func (k *keeper) save(ctx context.Context) {
 	k.telemetry.ProcessorContextLedgerSnapshotDuration.Record(ctx, time.Since(began).Seconds())
 }
 
+// close keeps the state a last time, and notes that no more calls come.
 func (k *keeper) close(ctx context.Context) error {
 	if k == nil {
 		return nil
 	}
+	k.keep(ctx, k.state.Close)
 	return k.client.Close(ctx)
 }
