@@ -122,8 +122,9 @@ func (s *State) traced(c *call.Call, found *captured, now time.Time) Seen {
 	defer h.mu.Unlock()
 	kept, held := h.known(c.Task.Session)
 	compacted := kept.Compacted || c.Compaction.Seen
-	past := traces.Past{
-		Calls: slices.Concat(kept.Branches, others), AliveSince: alive(&trace, rules), Compacted: compacted,
+	past := traces.Past{Calls: kept.Branches, AliveSince: alive(&trace, rules), Compacted: compacted}
+	if len(others) > 0 {
+		past.Calls = slices.Concat(kept.Branches, others)
 	}
 	link := traces.Find(past, &trace)
 	judged := s.judge(c, found, traces.Case{

@@ -195,3 +195,13 @@ func BenchmarkCounters(b *testing.B) {
 		made.Observe(one, day0.Add(time.Duration(at)*time.Second))
 	}
 }
+
+// A call of a known session that told a locator.
+func BenchmarkLocator(b *testing.B) {
+	made, first := state(b, asIs), located(counted("s", 0, 0, 20000, 0), 60)
+	for at := range b.N {
+		one := counted("s", at, int64(at), int64(20000+at), int64(20000+at-1))
+		one.Context = first.Context
+		made.Observe(one, day0.Add(time.Duration(at)*time.Second))
+	}
+}

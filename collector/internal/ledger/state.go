@@ -113,7 +113,7 @@ func New(options Options, now time.Time) (*State, error) {
 	}
 	s.captured.prompts = prompts.New(options.Lore, options.Sessions, max(1, options.CapturedBytes))
 	s.seen.caches = observed.New()
-	s.verdicts.last = recent.New[verdictKey, given]()
+	s.verdicts.last = recent.New[verdictKey, *given]()
 	s.blind.Store(now.Add(options.Idle).UnixNano())
 	return s, nil
 }

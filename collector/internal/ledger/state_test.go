@@ -290,6 +290,25 @@ func TestAtOnce(t *testing.T) {
 	assert.Equal(t, int64(20), made.Stats().Sessions)
 }
 
+// Captured requests of many sessions come at once, while others are forgotten.
+func TestCapturedAtOnce(t *testing.T) {
+	made := state(t, func(o *ledger.Options) { o.CapturedBytes = 1 << 20; o.Sessions = 10 })
+	var all sync.WaitGroup
+	for session := range 16 {
+		all.Go(func() {
+			messages := [][]byte{}
+			for at := range 20 {
+				messages = append(messages, []byte(fmt.Sprintf(`{"role":"user","content":"%d"}`, at)))
+				one := counted(fmt.Sprintf("s%d", session), 100*session+at, int64(at), 20000, 0)
+				one.Content = &call.Content{Messages: messages}
+				observe(made, one)
+			}
+		})
+	}
+	all.Wait()
+	assert.LessOrEqual(t, made.Stats().CapturedBytes, int64(1<<20))
+}
+
 // No text of a request is in a snapshot, whatever was captured.
 func TestNoTextIsSaved(t *testing.T) {
 	const secret = "never touch the production database"

@@ -23,7 +23,7 @@ type given struct {
 // say the same.
 type verdicts struct {
 	mu   sync.Mutex
-	last *recent.Map[verdictKey, given]
+	last *recent.Map[verdictKey, *given]
 }
 
 type verdictKey struct {
@@ -34,7 +34,7 @@ type verdictKey struct {
 func (v *verdicts) keep(c *call.Call, view string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	said := given{c.Verdict, c.Context.IdentityChanged, c.Context.Comparable, view}
+	said := &given{c.Verdict, c.Context.IdentityChanged, c.Context.Comparable, view}
 	for _, name := range traces.Known(c) {
 		v.last.Bound(verdictKey{c.Task.Session, name}, said, maxVerdicts)
 	}
