@@ -45,12 +45,19 @@ func (s *State) Observe(c *call.Call, now time.Time) Seen {
 		s.compacted(c, now)
 		return Seen{}
 	}
-	s.name(c)
+	if c.Task.Session == "" {
+		s.counts.unnamed.Add(1)
+	}
+	if c.Content == nil {
+		byTrace(c)
+	}
 	if s.repeats(c) {
 		s.counts.repeated.Add(1)
 		return Seen{Repeated: true, View: s.verdicts.repeat(c)}
 	}
-	seen := s.traced(c, s.prompted(c), now)
+	found := s.prompted(c)
+	byTrace(c)
+	seen := s.traced(c, found, now)
 	if c.Verdict.By == semconv.JudgedByCollector {
 		s.verdicts.keep(c, seen.View)
 	}
@@ -81,13 +88,9 @@ func (s *State) compacted(c *call.Call, now time.Time) {
 	}
 }
 
-// name gives a call without a session that of its trace: what one trace holds belongs together.
-func (s *State) name(c *call.Call) {
-	if c.Task.Session != "" {
-		return
-	}
-	s.counts.unnamed.Add(1)
-	if trace := c.Place.Trace; !trace.IsEmpty() && c.Content == nil {
+// byTrace gives a call without a session that of its trace: what one trace holds belongs together.
+func byTrace(c *call.Call) {
+	if trace := c.Place.Trace; c.Task.Session == "" && !trace.IsEmpty() {
 		c.Task.Session, c.Task.SessionSource = "trace-"+hex.EncodeToString(trace[:]), semconv.SessionSourceLineage
 	}
 }

@@ -332,9 +332,11 @@ func TestUnreadableContent(t *testing.T) {
 		made := state(t, asIs)
 		one := counted("s", 1, 0, 20000, 0)
 		one.Content = &call.Content{Messages: parts}
+		one.Task.Session, one.Place.Trace = "", pcommon.TraceID([16]byte{7})
 		observe(made, one)
 		assert.Empty(t, one.Context.Locator)
 		assert.Equal(t, semconv.MissCausePreviousUnknown, one.Verdict.Cause)
+		assert.Equal(t, "trace-07000000000000000000000000000000", one.Task.Session)
 	}
 	made := state(t, func(o *ledger.Options) { o.CapturedBytes = 0 })
 	one := counted("s", 1, 0, 20000, 0)
