@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/attribution"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/canonical"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/facts"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/identity"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/lineage"
@@ -161,19 +162,54 @@ func (p *Prompts) kind(request segments.Request, found identity.Identity, link l
 	return semconv.RequestKindAgent
 }
 
+// summarises says whether a call asks for a summary: by how a block of its system part opens, or by a line of what its
+// user says last. What a line only quotes, or a tool has read, is nobody's instruction.
 func (p *Prompts) summarises(request segments.Request) bool {
 	forms := p.lore.Forms
-	if len(request.System) > 0 {
-		opening := strings.TrimLeftFunc(segments.Texts(request.System[0]), unicode.IsSpace)
-		if lineage.OpensWith(opening, forms.SystemOpenings) {
+	for _, block := range request.System {
+		if lineage.OpensWith(strings.TrimLeftFunc(segments.Texts(block), unicode.IsSpace), forms.SystemOpenings) {
 			return true
 		}
 	}
 	if len(request.Messages) == 0 {
 		return false
 	}
-	last := segments.Texts(request.Messages[len(request.Messages)-1])
-	return slices.ContainsFunc(forms.Instructions, func(form string) bool { return strings.Contains(last, form) })
+	for _, text := range said(request.Messages[len(request.Messages)-1]) {
+		if slices.ContainsFunc(forms.Instructions, func(form string) bool { return beginsLine(form, text) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// results are the types of parts that hold what a tool answered.
+var results = []string{"tool_result", "tool_call_response", "function_call_output"}
+
+// said are the texts of a message of the user's own.
+func said(message any) []string {
+	if segments.Role(message) != "user" {
+		return nil
+	}
+	parts := segments.Parts(message)
+	if parts == nil {
+		return []string{segments.Texts(message)}
+	}
+	texts := []string{}
+	for _, part := range parts {
+		if !slices.Contains(results, canonical.Text(canonical.Mapping(part).Get("type"))) {
+			texts = append(texts, segments.Texts(part))
+		}
+	}
+	return texts
+}
+
+func beginsLine(form, text string) bool {
+	at := strings.Index(text, form)
+	if at < 0 {
+		return false
+	}
+	before := strings.TrimRight(text[:at], " \t")
+	return before == "" || strings.HasSuffix(before, "\n")
 }
 
 // Failed is the end of a call that the provider cannot be held to have cached.

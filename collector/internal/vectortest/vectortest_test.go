@@ -25,6 +25,7 @@ var processOnly = map[string]string{
 	"surfaces":   "bodies of providers' APIs are read in the process; other instrumentations' names for them have golden files",
 	"tasks":      "outcomes are told to the process, accounts are made of ledger files",
 	"tools":      "contracts and registries of tools are known to the process",
+	"wordings":   "rules are looked for in summaries where they were declared",
 	"totals":     "sums are made of ledger files by the command line, and of metrics by who stores them",
 }
 

@@ -3,6 +3,7 @@
 package volatility
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,7 +26,7 @@ const (
 	// Words that number what goes on by themselves, and words that do so only beside a sign, an end or a total: "attempt
 	// 3" counts, "attempt 3 times" is a rule.
 	counting = `(?:turn|step|iteration|counter|seq|sequence|pid)(?:\s+(?:number|no\.?))?[\s:=#]{1,3}\d+`
-	counted  = `(?:request|call|message|attempt|build|port|round)(?:\s+(?:number|no\.?|id))?`
+	counted  = `(?:request|call|message|attempt|build|round)(?:\s+(?:number|no\.?|id))?`
 	total    = `\s+\d+(?=\s*(?:$|[)\].,;]|of\s+\d|/\s*\d))`
 	nonces   = `(?:nonce|cch|request_id|trace_id|session_id|salt|cache_bust(?:er)?)`
 )
@@ -50,12 +51,21 @@ var masks = []struct{ kind, form string }{
 	{"epoch", `\b1[5-9]\d{8}(?:\d{3})?(?:\.\d+)?\b`},
 	{"counter", `\b` + counting + `(?![\d.]*\d)`},
 	{"counter", `\b` + counted + `(?:\s*[:=#]\s*\d+|` + total + `)(?![\d.]*\d)`},
+	{"counter", `\bport\s*[:=#]\s*\d+(?![\d.]*\d)`},
 	{"counter", `\b\d[\d,]{0,15}(?=\s+(?:tokens?|seconds?|minutes?|turns?|steps?)\s+(?:left|remaining|used|elapsed))`},
 	{"path", `(?:/(?:home|tmp|var|private|Users|root|work|workspace|mnt|opt)(?:/[\w.@+-]+)+|[A-Z]:\\[\w.\\ -]+)`},
 }
 
 // begin is where a mask can begin at all, so that most places are passed over without trying every one.
 const begin = `(?=\d|/|^|(?<==)|\b[a-w]|(?:mon|tue|wed|thu|fri|sat|sun)|[a-z]:\\)`
+
+// term is what stands before a day until or from which something must be, or must not be, done: it belongs to the rule.
+var term = regexp.MustCompile(
+	`(?i)(?:\b(?:never|not|must|only|no)|n't)\b[^.!?;\n]*\b(?:after|before|until|till|by|since|from)\s+$`,
+)
+
+// maxLead is how many characters before a day are looked at.
+const maxLead = 48
 
 // MaxParagraph is how many bytes of text without an empty line are looked through; of a longer one, which no one writes
 // by hand, every difference counts as one of words.
@@ -139,11 +149,20 @@ func sought(part string) string {
 	rest, at := []rune(part), 0
 	each(part, func(match *regexp2.Match) {
 		built.WriteString(string(rest[at:match.Index]))
-		built.WriteString("<" + kind(match) + ">")
+		built.WriteString(replaced(match, rest[max(0, match.Index-maxLead):match.Index]))
 		at = match.Index + match.Length
 	})
 	built.WriteString(string(rest[at:]))
 	return built.String()
+}
+
+// replaced is what stands for a span after what leads up to it.
+func replaced(match *regexp2.Match, lead []rune) string {
+	found := kind(match)
+	if found == "date" && term.MatchString(string(lead)) {
+		return match.String()
+	}
+	return "<" + found + ">"
 }
 
 // each calls back for every span of a paragraph. The engine fails only on a time limit, and none is set.
