@@ -270,7 +270,7 @@ func (n *Normaliser) settle(d *dialect, subject *Subject, into *reading, kind Ki
 		return true
 	}
 	found.Compaction = call.Compaction{Seen: found.Compaction.Seen}
-	rule := d.usageRule(known{subject, found.Model.Provider, found.Model.Requested}, into.inputFrom)
+	rule := d.usageRule(known{subject, found.Model.Provider, found.Model.Requested}, into.from)
 	found.Origin.Rule = settle(&found.Usage, into.counted, rule, n.infer)
 	n.complete(into)
 	return kind != Aggregate || counted(&found.Usage)

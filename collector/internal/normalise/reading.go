@@ -27,16 +27,20 @@ const (
 
 // reading is what is read from one record. The session is `named` where it stands under our own name.
 type reading struct {
-	named     bool
-	call      call.Call
-	counted   extras
-	cacheKey  string
-	port      string
-	tools     []call.Tool
-	inputFrom string
-	doubted   []doubt
-	values    []pcommon.Value
+	named    bool
+	call     call.Call
+	counted  extras
+	cacheKey string
+	port     string
+	tools    []call.Tool
+	from     origin
+	doubted  []doubt
+	values   []pcommon.Value
+	parsed   map[int]any
 }
+
+// origin says at which places the prompt and the cached part were found.
+type origin struct{ input, cached string }
 
 // doubt is a 0 that is believed of some surfaces only.
 type doubt struct {
@@ -126,7 +130,7 @@ func (f *field) fill(into *reading) {
 	var counts []int64
 	for i := range f.sources {
 		source := &f.sources[i]
-		value, ok, broken := source.value(into.values)
+		value, ok, broken := source.value(into)
 		if broken {
 			once(&into.call.Usage, flagUnparsed)
 		}
@@ -175,8 +179,11 @@ func (f *field) take(into *reading, source *place, value pcommon.Value) bool {
 	if taken && source.Alias && f.name == fieldCached {
 		flag(&into.call.Usage, fmt.Sprintf("%s(%s)", flagAlias, source.From))
 	}
-	if taken && f.name == fieldInput {
-		into.inputFrom = source.From
+	switch {
+	case taken && f.name == fieldInput:
+		into.from.input = source.name()
+	case taken && f.name == fieldCached:
+		into.from.cached = source.name()
 	}
 	return taken
 }
@@ -196,10 +203,11 @@ func joined(counts []int64) string {
 }
 
 // usageRule gives the first rule that fits what was read.
-func (d *dialect) usageRule(of known, inputFrom string) Rule {
+func (d *dialect) usageRule(of known, from origin) Rule {
 	for i := range d.usage {
 		rule := &d.usage[i]
-		if (rule.Input == "" || rule.Input == inputFrom) && rule.When.holds(of) {
+		placed := (rule.Input == "" || rule.Input == from.input) && (rule.Cached == "" || rule.Cached == from.cached)
+		if placed && rule.When.holds(of) {
 			return *rule
 		}
 	}

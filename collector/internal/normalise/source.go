@@ -35,11 +35,11 @@ type place struct {
 
 // value gives what stands at a source, as its field wants it: false where nothing does. Broken says that something
 // stands there that could not be taken apart.
-func (s *place) value(values []pcommon.Value) (found pcommon.Value, ok, broken bool) {
+func (s *place) value(into *reading) (found pcommon.Value, ok, broken bool) {
 	if s.Value != "" {
 		return s.constant, true, false
 	}
-	found = values[s.slot]
+	found = into.values[s.slot]
 	if found == (pcommon.Value{}) || blank(found) {
 		return found, false, false
 	}
@@ -48,7 +48,7 @@ func (s *place) value(values []pcommon.Value) (found pcommon.Value, ok, broken b
 	case s.Key != "":
 		found, ok, broken = keyed(found, s.Key)
 	case s.Path != "":
-		found, ok, broken = reached(found, s.Path)
+		found, ok, broken = reached(into.document(s.slot), s.Path)
 	case s.Words != nil:
 		found, ok = s.worded(found)
 	case s.Per != 0:
@@ -169,26 +169,51 @@ func leading(text string) (int64, bool) {
 	return number, colon && err == nil && !strings.HasPrefix(text[len(digits):], ".")
 }
 
-// reached gives the single value at a path of names in JSON, or in a map as it is. A text that is no JSON is broken.
-func reached(value pcommon.Value, path string) (found pcommon.Value, ok, broken bool) {
-	var at any
-	switch value.Type() {
-	case pcommon.ValueTypeMap:
-		at = value.Map().AsRaw()
-	case pcommon.ValueTypeStr:
-		if len(value.Str()) > maxText {
-			return value, false, true
-		}
-		parsed, err := canonical.Parse(value.Str())
-		if err != nil {
-			return value, false, true
-		}
-		at = parsed
+// name is what a rule calls the place.
+func (s *Source) name() string {
+	if s.Path != "" {
+		return s.From + ":" + s.Path
+	}
+	return s.From
+}
+
+// document gives the value in a slot taken apart, once for all that is read from it: a text of JSON, or a map as it is;
+// nil where it is neither.
+func (r *reading) document(slot int) any {
+	if parsed, ok := r.parsed[slot]; ok {
+		return parsed
+	}
+	if r.parsed == nil {
+		r.parsed = map[int]any{}
+	}
+	r.parsed[slot] = parsed(r.values[slot])
+	return r.parsed[slot]
+}
+
+func parsed(value pcommon.Value) any {
+	if value.Type() == pcommon.ValueTypeMap {
+		return value.Map().AsRaw()
+	}
+	text := scalar(value)
+	if len(text) > maxText {
+		return nil
+	}
+	found, err := canonical.Parse(text)
+	if err != nil {
+		return nil
+	}
+	return found
+}
+
+// reached gives the single value at a path of names in a document; a document that is none is broken.
+func reached(document any, path string) (found pcommon.Value, ok, broken bool) {
+	if document == nil {
+		return pcommon.Value{}, false, true
 	}
 	for name := range strings.SplitSeq(path, ".") {
-		at = member(at, name)
+		document = member(document, name)
 	}
-	return valued(at)
+	return valued(document)
 }
 
 func member(of any, name string) any {

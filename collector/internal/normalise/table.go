@@ -72,6 +72,7 @@ type Rule struct {
 	Rule          string    `yaml:"rule"`
 	When          Condition `yaml:"when"`
 	Input         string    `yaml:"input"`
+	Cached        string    `yaml:"cached"`
 	IncludesCache string    `yaml:"includes_cache"`
 	Apart         bool      `yaml:"apart"`
 }
