@@ -96,8 +96,9 @@ check-collector: ## formatting, lint and generated sources of the collector
 	  cmp $$file collector/distribution/$$(basename $$file) || { echo "run make generate-collector"; exit 1; }; done
 
 # Go keeps what a test said of files outside of its module, where the vectors lie: -count=1.
-test-collector: collector ## tests of the collector, with the built binary and, where it is installed, a Prometheus
+test-collector: collector $(STAMP) ## tests of the collector, with the built binary and, where it is installed, a Prometheus
 	cd collector && OTELCOL=$(COLLECTOR) PROMETHEUS="$$(command -v prometheus)" $(GO) test -count=1 -race ./...
+	OTELCOL=$(COLLECTOR) $(BIN)/python -m pytest -q tests/test_collector.py
 
 test-scale-out: collector ## the tier of several collectors, against a real Kafka (needs Go, Java 17 and Maven)
 	cd collector && OTELCOL=$(COLLECTOR) configs/with-kafka.sh $(GO) test -count=1 -run 'TestScaleOut|TestLedger' ./configs
