@@ -108,7 +108,7 @@ type running struct {
 
 // start runs the binary with a configuration on free ports, its files in a folder, and waits until it serves. Further
 // arguments are settings of the environment (NAME=value) or flags.
-func start(t *testing.T, file, folder string, more ...string) *running {
+func start(t testing.TB, file, folder string, more ...string) *running {
 	t.Helper()
 	health, grpcPort, self := free(t), free(t), free(t)
 	run := &running{folder: folder, otlp: free(t), prometheus: free(t), telemetry: self, output: &bytes.Buffer{}}
@@ -141,7 +141,7 @@ func start(t *testing.T, file, folder string, more ...string) *running {
 	return run
 }
 
-func (r *running) stop(t *testing.T) {
+func (r *running) stop(t testing.TB) {
 	t.Helper()
 	require.NoError(t, r.command.Process.Signal(os.Interrupt))
 	require.NoError(t, r.command.Wait(), r.output.String())
@@ -178,7 +178,7 @@ func (r *running) sendLogs(t *testing.T, records plog.Logs) {
 	post(t, "http://"+r.otlp+"/v1/logs", body)
 }
 
-func post(t *testing.T, url string, body []byte) {
+func post(t testing.TB, url string, body []byte) {
 	t.Helper()
 	answer, err := http.Post(url, "application/x-protobuf", bytes.NewReader(body))
 	require.NoError(t, err)
@@ -236,12 +236,15 @@ func (b *backend) next(t *testing.T) ptrace.Traces {
 	}
 }
 
-func (b *backend) serve(t *testing.T) string {
+func (b *backend) serve(t *testing.T) string { return serve(t, b) }
+
+// serve lets a backend listen, and gives its address.
+func serve(t testing.TB, backend ptraceotlp.GRPCServer) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	server := grpc.NewServer()
-	ptraceotlp.RegisterGRPCServer(server, b)
+	server := grpc.NewServer(grpc.MaxRecvMsgSize(64 << 20))
+	ptraceotlp.RegisterGRPCServer(server, backend)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 	return listener.Addr().String()
@@ -292,7 +295,7 @@ func entry(attributes map[string]any) plog.Logs {
 	return made
 }
 
-func free(t *testing.T) string {
+func free(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -300,7 +303,7 @@ func free(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-func binary(t *testing.T) string {
+func binary(t testing.TB) string {
 	t.Helper()
 	name := os.Getenv("OTELCOL")
 	if name == "" {
