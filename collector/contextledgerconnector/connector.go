@@ -68,12 +68,12 @@ func (s logsSide) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
 // batch has the entries that came together, each with its resource.
 type batch struct {
 	from    []pair
-	entries []entry
+	entries []*entry
 	sources [][]pair
 }
 
-func (b *batch) take(found entry, ok bool) {
-	if ok {
+func (b *batch) take(found *entry) {
+	if found != nil {
 		b.entries = append(b.entries, found)
 		b.sources = append(b.sources, b.from)
 	}

@@ -100,13 +100,13 @@ func (c *counter) count(ctx context.Context, found *batch) {
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i := range found.entries {
-		if e := &found.entries[i]; !e.call.Countable() {
+	for _, e := range found.entries {
+		if !e.call.Countable() {
 			c.pass(ctx, e, now)
 		}
 	}
-	for i := range found.entries {
-		if e := &found.entries[i]; e.call.Countable() {
+	for i, e := range found.entries {
+		if e.call.Countable() {
 			c.take(ctx, found.sources[i], e, now)
 		}
 	}

@@ -34,26 +34,26 @@ const (
 	recordMark = "l:"
 )
 
-// readSpan gives the entry that a span is; false where it is none.
-func readSpan(span ptrace.Span) (entry, bool) {
+// readSpan gives the entry that a span is; nil where it is none.
+func readSpan(span ptrace.Span) *entry {
 	trace, id := span.TraceID(), span.SpanID()
 	occasion := spanMark + hex.EncodeToString(trace[:]) + hex.EncodeToString(id[:])
 	return read(span.Attributes(), "", occasion, place{trace, id, span.EndTimestamp()})
 }
 
-// readRecord gives the entry that a log record is; false where it is none. Many records can stand in one span, so that
+// readRecord gives the entry that a log record is; nil where it is none. Many records can stand in one span, so that
 // one without an id is told from others by what it says.
-func readRecord(record plog.LogRecord) (entry, bool) {
+func readRecord(record plog.LogRecord) *entry {
 	event := record.EventName()
 	occasion := recordMark + event + "\x00" + strconv.FormatUint(uint64(record.Timestamp()), 36)
 	return read(record.Attributes(), event, occasion, place{record.TraceID(), record.SpanID(), record.Timestamp()})
 }
 
-func read(attrs pcommon.Map, event, occasion string, where place) (entry, bool) {
+func read(attrs pcommon.Map, event, occasion string, where place) *entry {
 	if _, marked := attrs.Get(semconv.ContextLedgerCountedBy); !marked || event == semconv.EventIdentityChanged {
-		return entry{}, false
+		return nil
 	}
-	found := entry{call: call.Read(attrs), place: where}
+	found := &entry{call: call.Read(attrs), place: where}
 	found.call.Place.Trace = where.trace
 	switch {
 	case event == semconv.EventOutcome:
@@ -64,7 +64,7 @@ func read(attrs pcommon.Map, event, occasion string, where place) (entry, bool) 
 		found.found = measurements(&found.call)
 		found.readMarks(occasion)
 	}
-	return found, true
+	return found
 }
 
 // readTask reads the end of a task, which is told by one word; another word that comes later is told again.

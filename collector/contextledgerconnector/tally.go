@@ -24,7 +24,9 @@ type tally struct {
 	counts    map[string]int
 	since     time.Time
 	exceeded  func(bound string)
-	key       []byte
+	// What is used anew for each measurement: attributes that all of an entry have, those of one, and their spelling.
+	base, attrs []pair
+	key         []byte
 }
 
 // resource holds the series of one resource by metric.
@@ -78,17 +80,16 @@ func (t *tally) size() int64 {
 // add counts an entry of a resource.
 func (t *tally) add(from []pair, e *entry, now time.Time) {
 	held := t.resource(from)
-	base := t.fit(nil, shared(&e.call))
+	t.base = t.fit(t.base[:0], shared(&e.call))
 	for i := range e.found {
 		m := &e.found[i]
-		t.line(held, m.metric, t.fit(base, m.own), now).add(m, e.place, t.exemplars)
+		t.attrs = t.fit(append(t.attrs[:0], t.base...), m.own)
+		t.line(held, m.metric, t.attrs, now).add(m, e.place, t.exemplars)
 	}
 }
 
-// fit gives the pairs that are told, after those of `base`.
-func (t *tally) fit(base, pairs []pair) []pair {
-	found := make([]pair, len(base), len(base)+len(pairs))
-	copy(found, base)
+// fit adds the pairs that are told to others.
+func (t *tally) fit(found, pairs []pair) []pair {
 	for _, told := range pairs {
 		if told.value == "" {
 			continue
@@ -131,7 +132,7 @@ func (t *tally) line(held *resource, metric string, attrs []pair, now time.Time)
 		lines = map[string]*series{}
 		held.series[metric] = lines
 	}
-	made := &series{attrs: attrs, start: t.since, last: now, fresh: true}
+	made := &series{attrs: slices.Clone(attrs), start: t.since, last: now, fresh: true}
 	if limits := semconv.Metrics[metric].Boundaries; limits != nil {
 		made.buckets = make([]uint64, len(limits)+1)
 	}

@@ -9,8 +9,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/call"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/normalise"
@@ -120,35 +118,20 @@ func (d *desk) tell(ctx context.Context, told *record) {
 	if told.kind != normalise.Call {
 		return
 	}
-	d.telemetry.ProcessorContextLedgerCalls.Add(ctx, 1, by("dialect", told.call.Origin.Dialect))
-	if reason, ambiguous := strings.CutPrefix(told.call.Origin.Rule, ambiguousRule); ambiguous {
-		d.telemetry.ProcessorContextLedgerAmbiguous.Add(ctx, 1, by("reason", reason))
+	dialect := d.words.dialect(told.call.Origin.Dialect)
+	d.telemetry.ProcessorContextLedgerCalls.Add(ctx, 1, dialect)
+	if strings.HasPrefix(told.call.Origin.Rule, ambiguousRule) {
+		d.telemetry.ProcessorContextLedgerAmbiguous.Add(ctx, 1, dialect)
 	}
 	if overfull(told.call.Usage) {
 		d.telemetry.ProcessorContextLedgerInvariantViolations.Add(ctx, 1)
 	}
-	verdict := told.call.Verdict
-	d.telemetry.ProcessorContextLedgerVerdicts.Add(ctx, 1, metric.WithAttributeSet(attribute.NewSet(
-		attribute.String("cause", known(semconv.ContextLedgerMissCause, verdict.Cause)),
-		attribute.String("by", known(semconv.ContextLedgerJudgedBy, verdict.By)),
-	)))
+	d.telemetry.ProcessorContextLedgerVerdicts.Add(ctx, 1, d.words.verdict(told.call.Verdict.Cause, told.call.Verdict.By))
 }
 
 // overfull tells whether more was read from and written to the cache than was sent: then there is no rest of the input.
 func overfull(usage call.Usage) bool {
 	return usage.Input != nil && usage.Uncached() == nil && usage.Unreported() == nil
-}
-
-// known gives a word if the registry has it, else none: a word that somebody sent is never told in our telemetry.
-func known(key, word string) string {
-	if slices.Contains(semconv.Members[key], word) {
-		return word
-	}
-	return "none"
-}
-
-func by(key, word string) metric.MeasurementOption {
-	return metric.WithAttributeSet(attribute.NewSet(attribute.String(key, word)))
 }
 
 func (d *desk) cleanTraces(traces ptrace.Traces) {

@@ -26,6 +26,7 @@ type desk struct {
 	telemetry   *metadata.TelemetryBuilder
 	reader      *normalise.Normaliser
 	remover     *remover
+	words       words
 	metadataKey string
 	state       *ledger.State
 
@@ -52,6 +53,7 @@ func newDesk(settings processor.Settings, config *Config) (*desk, error) {
 	if made.reader, err = config.reader(known); err != nil {
 		return nil, err
 	}
+	made.words = newWords(made.reader)
 	if made.remover, err = newRemover(config.Content.Attributes, made.reader); err != nil {
 		return nil, err
 	}

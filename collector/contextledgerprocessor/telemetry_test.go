@@ -33,14 +33,15 @@ func TestOwnTelemetry(t *testing.T) {
 		"context_ledger.cache_outcome": "miss", "context_ledger.miss_cause": "a word of somebody's own",
 		"context_ledger.input_tokens": 10, "context_ledger.cached_tokens": 20,
 	}
-	require.NoError(t, made.ConsumeTraces(context.Background(), spans(ours, map[string]any{"http.method": "GET"})))
+	forged := map[string]any{"context_ledger.dialect": "a dialect of somebody's own", "context_ledger.cache_outcome": "hit"}
+	require.NoError(t, made.ConsumeTraces(context.Background(), spans(ours, forged, map[string]any{"http.method": "GET"})))
 	for number := range 3 {
 		require.NoError(t, made.ConsumeTraces(context.Background(), turn(number+1)))
 	}
-	assert.Equal(t, map[string]int64{"context_ledger": 1, "gen_ai": 3}, sums(t, heard, "otelcol_processor_context_ledger_calls"))
+	assert.Equal(t, map[string]int64{"context_ledger": 1, "gen_ai": 3, "none": 1}, sums(t, heard, "otelcol_processor_context_ledger_calls"))
 	assert.Equal(t, map[string]int64{"": 1}, sums(t, heard, "otelcol_processor_context_ledger_invariant_violations"))
-	assert.Equal(t, map[string]int64{"": 2}, sums(t, heard, "otelcol_processor_context_ledger_sessions"))
-	assert.Equal(t, map[string]int64{"none none": 1, "collector previous_unknown": 1, "collector none": 2},
+	assert.Equal(t, map[string]int64{"": 3}, sums(t, heard, "otelcol_processor_context_ledger_sessions"))
+	assert.Equal(t, map[string]int64{"none none": 2, "collector previous_unknown": 1, "collector none": 2},
 		sums(t, heard, "otelcol_processor_context_ledger_verdicts"))
 	require.NoError(t, made.Shutdown(context.Background()))
 }

@@ -38,7 +38,7 @@ func (b *TelemetryBuilder) makeCounters() error {
 		into                    *metric.Int64Counter
 		name, description, unit string
 	}{
-		{&b.ProcessorContextLedgerAmbiguous, "ambiguous", "Calls whose token counts could not be read for certain, by the reason", "{call}"},
+		{&b.ProcessorContextLedgerAmbiguous, "ambiguous", "Calls whose token counts could not be read for certain, by the dialect they were told in", "{call}"},
 		{&b.ProcessorContextLedgerCalls, "calls", "Calls that were found, by the dialect they were told in", "{call}"},
 		{&b.ProcessorContextLedgerInvariantViolations, "invariant_violations", "Calls that say that more was cached than sent", "{call}"},
 		{&b.ProcessorContextLedgerSnapshotFailures, "snapshot_failures", "Times that the state could not be loaded or saved, by the step", "{snapshot}"},
