@@ -554,6 +554,9 @@ class Telemetry:
     def tell(self, told: m.Outcome, agent: str | None, counted: bool) -> None:
         """Emits the event of an outcome, and counts a task that ended."""
         found = {key: typed(key, value) for key, get in OUTCOME if (value := get(told)) is not None}
+        found[s.CONTEXT_LEDGER_COUNTED_BY] = self.counter() if counted else "off"
+        if agent:
+            found[s.CONTEXT_LEDGER_AGENT] = typed(s.CONTEXT_LEDGER_AGENT, agent)
         self._log(s.EVENT_OUTCOME, told.told_at, found, otel.get_current())
         if counted and self.counting():
             by = {s.CONTEXT_LEDGER_TASK_OUTCOME: told.word} | ({s.GEN_AI_AGENT_NAME: agent} if agent else {})
@@ -564,7 +567,15 @@ class Telemetry:
         if not told.settled:
             return
         found = {key: typed(key, value) for name, value in told.row.items() if (key := COMPACTION.get(name))}
-        names = {s.CONTEXT_LEDGER_SESSION_ID: told.session, s.CONTEXT_LEDGER_TASK_ID: told.task}
+        names = {
+            s.CONTEXT_LEDGER_SESSION_ID: told.session,
+            s.CONTEXT_LEDGER_TASK_ID: told.task,
+            s.CONTEXT_LEDGER_AGENT: told.agent,
+            s.CONTEXT_LEDGER_PROVIDER: told.provider,
+            s.CONTEXT_LEDGER_PROVIDER_SURFACE: told.surface,
+            s.CONTEXT_LEDGER_MODEL_ID: told.model,
+            s.CONTEXT_LEDGER_COUNTED_BY: self.counter(),
+        }
         found |= {key: typed(key, name) for key, name in names.items() if name is not None}
         self._log(s.EVENT_COMPACTION, told.at, bounded(found), otel.get_current())
         if self.counting():

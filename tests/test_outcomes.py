@@ -73,6 +73,7 @@ def test_an_outcome_is_a_line_an_event_and_a_measurement(ledger: Ledger, signals
         s.CONTEXT_LEDGER_OUTCOME_REASON: "2 tests red",
         s.CONTEXT_LEDGER_OUTCOME_ID: own["outcome_id"],
         s.CONTEXT_LEDGER_OUTCOME_TOLD_AT: own["told_at"],
+        s.CONTEXT_LEDGER_COUNTED_BY: "sdk",
     }
     assert counted(signals)["failure"] - before == 1
 
