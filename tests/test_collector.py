@@ -18,9 +18,12 @@ import pytest
 from tests.provider import Provider
 
 ROOT = Path(__file__).resolve().parent.parent
-# Six turns with what makes every kind of measurement: a reused prefix, tools in another order, another system text.
+# Seven turns with what makes every kind of measurement: a reused prefix, tools in another order, another system text, a
+# compaction, a task that ends.
 AGENT = """
 import sys, openai
+from otel_context_ledger import compaction, outcome, task
+begun = task("T").start()
 client = openai.OpenAI(base_url=sys.argv[1], api_key="k")
 names = ("read", "write", "list")
 tools = [{"type": "function", "function": {"name": name, "parameters": {"type": "object"}}} for name in names]
@@ -32,6 +35,12 @@ for turn in range(6):
     stream = client.chat.completions.create(model="kimi-k3", messages=messages, tools=sent, stream=True)
     text = "".join(c.choices[0].delta.content or "" for c in stream if c.choices)
     messages += [{"role": "assistant", "content": text}, {"role": "user", "content": f"turn {turn} " * 40}]
+with compaction(trigger="manual", tokens_before=9000) as told:
+    told.done("what was done so far " * 20)
+messages[1:] = [{"role": "user", "content": "what was done so far " * 20}]
+client.chat.completions.create(model="kimi-k3", messages=messages, tools=tools)
+outcome("T", success=True)
+begun.stop()
 """
 OTELCOL = os.environ.get("OTELCOL", "")
 pytestmark = pytest.mark.skipif(not OTELCOL, reason="OTELCOL names no binary of the collector (make collector)")
@@ -121,11 +130,14 @@ def run(served: Mapping[str, str], folder: Path, who: str) -> Series:
 
 
 def test_the_collector_counts_what_the_sdk_would(tmp_path: Path) -> None:
-    """With CONTEXT_LEDGER_METRICS=collector every metric of every call is the one that the SDK would have told."""
+    """With CONTEXT_LEDGER_METRICS=collector each metric of calls, compactions and tasks is what the SDK would have told."""
     found = {}
     for who in ("sdk", "collector"):
         (tmp_path / who).mkdir()
         with collector(tmp_path / who) as served:
             found[who] = run(served, tmp_path, who)
     assert found["collector"] == found["sdk"]
-    assert sum(value for (name, *_), value in found["sdk"].items() if name == "context_ledger_calls_total") == 6
+    names = {name for name, *_ in found["sdk"]}
+    assert {
+        f"context_ledger_{part}_total" for part in ("calls", "miss_tokens", "checks", "compactions", "tasks")
+    } <= names
