@@ -73,13 +73,18 @@ func (s *State) stand(c *call.Call, found call.Verdict, changed []string, compar
 	c.Context.IdentityChanged, c.Context.Comparable = changed, comparable
 }
 
-// compare judges a call by the trace of an earlier one. By counts alone nobody knows which call it goes on from, nor
-// whether the identity is the same: neither is told.
+// compare judges a call by the trace of an earlier one. By counts alone nobody knows which call it goes on from; the
+// identity is told as far as both calls told digests of its parts.
 func (s *State) compare(c *call.Call, one traces.Case) {
-	if one.Link.Located {
-		s.stand(c, verdict(one, traces.Judge(one)), one.Changed(), one.Link.Head.Entry)
-	} else if !c.Ours() && !stands(c) {
-		c.Judge(verdict(one, traces.Judge(one)))
+	found := verdict(one, traces.Judge(one))
+	switch {
+	case one.Link.Located:
+		s.stand(c, found, one.Changed(), one.Link.Head.Entry)
+	case c.Ours() || stands(c):
+	case one.Told():
+		s.stand(c, found, one.Changed(), one.Link.Head.Entry)
+	default:
+		c.Judge(found)
 	}
 }
 

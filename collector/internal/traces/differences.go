@@ -205,6 +205,12 @@ func looked(before, now Part) bool {
 	return before != 0 && now != 0 && before != now
 }
 
+// Told says whether both calls told digests of the system part or the tools, in one way.
+func (c Case) Told() bool {
+	before, now := c.Link.Head.Parts, c.Now.Parts
+	return c.same() && (before.PolicyWire != 0 && now.PolicyWire != 0 || before.ToolsWire != 0 && now.ToolsWire != 0)
+}
+
 // Changed are the parts of the identity that are told by both and differ, in the words of context_ledger.part.
 func (c Case) Changed() []string {
 	head, now := c.Link.Head, c.Now

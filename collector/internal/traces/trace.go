@@ -98,7 +98,7 @@ func Name(c *call.Call) string {
 	case c.Origin.EntryID != "":
 		return strings.Clone(c.Origin.EntryID)
 	case !c.Place.Span.IsEmpty():
-		return c.Place.Trace.String() + "/" + c.Place.Span.String()
+		return strings.TrimPrefix(c.Place.Trace.String()+"/"+c.Place.Span.String(), "/")
 	default:
 		return strings.Clone(c.Request.ResponseID)
 	}
