@@ -107,6 +107,9 @@ func (s *State) tell(c *call.Call, found *captured) {
 	if c.Task.ForkOf == "" && !c.Ours() {
 		c.Task.ForkOf = prompts.Origin(draft)
 	}
+	if !c.Ours() && draft.Kind != semconv.RequestKindAgent {
+		c.Task.Kind = draft.Kind
+	}
 	if c.Ours() || len(c.Context.Locator) > 0 {
 		return
 	}
