@@ -36,7 +36,7 @@ func (s *State) judge(c *call.Call, found *captured, one traces.Case, was standi
 	case !ownOf(c):
 		aside(c, one)
 	case s.options.Split || was.kept.loaded:
-		s.uncertain(c, one)
+		s.uncertain(c, one, was)
 	case found != nil && found.Draft.Link.Head != nil:
 		result.seen.View, result.seen.Known = ByContent, true
 		s.stand(c, content(*found), changes(*found), found.Draft.Link.Head.Entry)
@@ -44,7 +44,7 @@ func (s *State) judge(c *call.Call, found *captured, one traces.Case, was standi
 		result.seen.View, result.seen.Known = view(one.Link), true
 		s.compare(c, one)
 	default:
-		s.begin(c, one, result.first)
+		s.begin(c, one, result.first, was)
 	}
 	if c.Ours() && c.Verdict.By != semconv.JudgedByCollector {
 		result.seen.View = ByProcess
@@ -97,9 +97,9 @@ func aside(c *call.Call, one traces.Case) {
 }
 
 // begin says of a call that is held against nothing whether it is known to be the first of its kind. A verdict that it
-// came with stands.
-func (s *State) begin(c *call.Call, one traces.Case, first bool) {
-	if c.Verdict.Outcome != "" {
+// came with stands, but for a cold start in a session that is known to have begun before.
+func (s *State) begin(c *call.Call, one traces.Case, first bool, was standing) {
+	if c.Verdict.Outcome != "" && !(c.Verdict.Cause == semconv.MissCauseColdStart && unaware(c) && began(one, was)) {
 		return
 	}
 	found := call.Verdict{Outcome: prompts.Outcome(c.Usage, false, true), Provider: one.Verdict}
@@ -114,7 +114,7 @@ func (s *State) begin(c *call.Call, one traces.Case, first bool) {
 		told := cause.Cause{Name: semconv.MissCauseColdStart, Confidence: semconv.MissConfidenceObserved}
 		explain(&found, attribution.Combined([]cause.Cause{told.By("first_request")}, one.Verdict), false)
 	default:
-		told := cause.Fits(semconv.MissCausePreviousUnknown, "session_unknown")
+		told := cause.Fits(semconv.MissCausePreviousUnknown, unknown(one, was))
 		explain(&found, attribution.Combined([]cause.Cause{told}, one.Verdict), false)
 	}
 	c.Judge(found)
@@ -122,13 +122,27 @@ func (s *State) begin(c *call.Call, one traces.Case, first bool) {
 
 // uncertain judges a call before which others may have come that went elsewhere: what was read nearly whole was hit, and
 // what was not may have been lost to anything.
-func (s *State) uncertain(c *call.Call, one traces.Case) {
-	missed := c.Usage.Missed()
-	if missed != nil && c.Verdict.Outcome == "" && !attribution.Significant(*missed, *c.Usage.Input) {
+func (s *State) uncertain(c *call.Call, one traces.Case, was standing) {
+	missed, open := c.Usage.Missed(), c.Verdict.Outcome == "" || (unaware(c) && began(one, was))
+	if missed != nil && open && !attribution.Significant(*missed, *c.Usage.Input) {
 		c.Judge(call.Verdict{Outcome: semconv.CacheOutcomeHit, Provider: one.Verdict})
 		return
 	}
-	s.begin(c, one, false)
+	s.begin(c, one, false, was)
+}
+
+// began says whether a call's session is known to have had calls before, and its history to be longer than a first one's:
+// what it goes on from is not known, but that there is something.
+func began(one traces.Case, was standing) bool {
+	return was.held && len(was.kept.Branches) > 0 && one.Now.Messages > traces.MaxFirst && !one.Link.Late
+}
+
+// unknown is why nothing is known of the call before.
+func unknown(one traces.Case, was standing) string {
+	if began(one, was) {
+		return "session_known"
+	}
+	return "session_unknown"
 }
 
 // first says whether a call that has no comparable one is known to have none: its history can hold no answer, or every
