@@ -80,7 +80,7 @@ type Rule struct {
 // The words that a table's parts can have.
 var (
 	roleWords     = []string{"call", "aggregate", "compaction", "none"}
-	includesWords = []string{includesYes, includesNo, includesUnlisted}
+	includesWords = []string{includesYes, includesNo, includesUnlisted, includesHidden}
 	signalWords   = []string{"", Traces, Logs}
 	asWords       = []string{"", asList, asHost, asTools}
 )

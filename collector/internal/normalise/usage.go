@@ -7,11 +7,12 @@ import (
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/semconv"
 )
 
-// Whether a dialect's input tokens include those of the cache.
+// Whether a dialect's input tokens include those of the cache. Hidden is that they leave out what is told nowhere.
 const (
 	includesYes      = "yes"
 	includesNo       = "no"
 	includesUnlisted = "unlisted"
+	includesHidden   = "hidden"
 )
 
 // Flags of usage, in the words of spec/README.md ("Usage").
@@ -70,6 +71,8 @@ func settle(usage *call.Usage, counted extras, rule Rule, infer bool) string {
 func read(usage *call.Usage, counted extras, includes string, parts int64, infer bool) string {
 	input := *usage.Input
 	switch {
+	case includes == includesHidden:
+		return includesUnlisted
 	case parts == 0:
 		return includesYes
 	case includes == includesNo && input == parts && sum(usage.CacheRead) > 0 && sum(usage.CacheWrite) > 0:
