@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -219,6 +220,25 @@ func TestTableSaysWhatIsWrongInIt(t *testing.T) {
 	}
 	_, err := normalise.ReadTable([]byte("dialects: [{nmae: a}]"))
 	assert.ErrorContains(t, err, "field nmae not found")
+}
+
+// Many pipelines read at once, and each gets what is its own.
+func TestManyReadAtOnce(t *testing.T) {
+	n := normaliser(t, normalise.Options{Content: true})
+	every := everyCase(t)
+	var done sync.WaitGroup
+	for range 4 {
+		done.Go(func() {
+			for _, row := range every {
+				attrs := pcommon.NewMap()
+				assert.NoError(t, attrs.FromRaw(row.Attrs))
+				found, _ := n.Read(row.subject(attrs))
+				found.Write(attrs)
+				assert.Equal(t, comparable(row.Want)["dialect"], added(attrs)["dialect"], row.Name)
+			}
+		})
+	}
+	done.Wait()
 }
 
 // The rows that docs/dialects.md shows are ones.

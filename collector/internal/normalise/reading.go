@@ -137,14 +137,14 @@ func (f *field) fill(into *reading) {
 		if !ok {
 			continue
 		}
-		if count := f.count(value); count != nil {
+		if count := f.count(value); count != nil && !slices.Contains(counts, *count) {
 			counts = append(counts, *count)
 		}
-		if !call.Known(f.at(into)) && f.take(into, source, value) && len(counts) == 0 {
+		if !call.Known(f.at(into)) && f.take(into, source, value) && counts == nil {
 			return
 		}
 	}
-	if counts = slices.Compact(counts); len(counts) > 1 {
+	if len(counts) > 1 {
 		flag(&into.call.Usage, fmt.Sprintf("%s_conflict(%s)", f.name, joined(counts)))
 	}
 }
