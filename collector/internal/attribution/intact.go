@@ -119,7 +119,7 @@ func (c Case) readsEarlier(head *lineage.Head) bool {
 // markers says whether a cache marker is missing at the end.
 func markers(c Case, head *lineage.Head) *cause.Cause {
 	used := c.marked() || len(head.Request.Breakpoints) > 0
-	if !used || marksEnd(c.Request) {
+	if !used || c.Request.Breakpoints == nil || marksEnd(c.Request) {
 		return nil
 	}
 	marks := 0

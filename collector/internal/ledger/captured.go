@@ -6,22 +6,25 @@ import (
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/attribution"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/call"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/canonical"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/lineage"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/prompts"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/segments"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/semconv"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/traces"
 )
 
-// captured is what was found out by a captured request. Located says that the call's locator was made of it.
+// captured is what was found out by a captured request. Located says that the call's locator was made of it, partial that
+// it is not the whole request, so that nothing was found out.
 type captured struct {
 	prompts.Finding
 	located bool
+	partial bool
 }
 
 // prompted holds a captured request against the earlier ones of its session, and tells the digests that follow from it;
 // nil where none was captured, or is to be kept, or can be read.
 func (s *State) prompted(c *call.Call) *captured {
-	if c.Content == nil || s.options.CapturedBytes == 0 || !ownOf(c) {
+	if c.Content == nil || s.options.CapturedBytes == 0 || !ownOf(c) || s.partial(c.Task.Session) {
 		return nil
 	}
 	request, ok := request(c)
@@ -40,9 +43,35 @@ func (s *State) prompted(c *call.Call) *captured {
 	s.captured.mu.Lock()
 	draft := s.captured.prompts.Open(sent, outline)
 	found := &captured{Finding: s.captured.prompts.Close(draft, answer(c), traces.Seconds(c.Place.End))}
+	partial := partly(found.Finding)
+	if partial {
+		s.captured.prompts.Forget(draft.Link.Session)
+	}
 	s.captured.mu.Unlock()
+	if partial {
+		return &captured{partial: true}
+	}
 	s.tell(c, found)
 	return found
+}
+
+// partly says whether what was captured is only what was added to a history that the provider keeps: of the messages none
+// was there before, and yet the prompt grew.
+func partly(found prompts.Finding) bool {
+	link, input := found.Draft.Link, found.Case.Answer.Usage.Input
+	if link.Head == nil || link.Relation != lineage.Departs || link.Head.Outline.Root != found.Draft.Outline.Root {
+		return false
+	}
+	return input != nil && link.Head.Tokens != nil && *input >= *link.Head.Tokens
+}
+
+// partial says whether a session is known to have its history with the provider.
+func (s *State) partial(session string) bool {
+	h := s.shard(session)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	found, held := h.sessions.Get(session)
+	return held && found.Partial
 }
 
 // request reads the captured parts; false where one is no JSON.
@@ -53,17 +82,15 @@ func request(c *call.Call) (segments.Request, bool) {
 	for at := range tools {
 		tools[at] = unwrapped(tools[at])
 	}
+	// Most instrumentations leave markers out, so that their absence says nothing.
+	marks := segments.Breakpoints(tools, system, messages)
+	if len(marks) == 0 {
+		marks = nil
+	}
 	return segments.Request{
 		Model: c.Model.Requested, Tools: tools, System: system, Messages: messages, Effort: c.Model.Effort,
-		Settings: tier(c.Model.ServiceTier), ClientVersion: c.Model.ClientVersion,
+		Breakpoints: marks, ClientVersion: c.Model.ClientVersion,
 	}, !wrong && !also && !too && len(messages) > 0
-}
-
-func tier(said string) canonical.Object {
-	if said == "" {
-		return nil
-	}
-	return canonical.Object{{Name: "service_tier", Value: said}}
 }
 
 // unwrapped is a tool that was captured as the text of its definition, as OpenInference writes it.

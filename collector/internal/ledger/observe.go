@@ -124,6 +124,9 @@ func (s *State) traced(c *call.Call, found *captured, now time.Time) Seen {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	kept, held := h.known(c.Task.Session)
+	if found != nil && found.partial {
+		kept.Partial, found = true, nil
+	}
 	compacted := kept.Compacted || c.Compaction.Seen
 	past := traces.Past{Calls: kept.Branches, AliveSince: alive(&trace, rules), Compacted: compacted}
 	if len(others) > 0 {

@@ -28,12 +28,14 @@ const maxTold = 32
 const sessionOverhead = 256
 
 // record is what is kept of one session. Whole says that it was seen from its first call on, Compacted that its history
-// was told to be compacted since the last call of its agent. Seen is when it was told of last.
+// was told to be compacted since the last call of its agent, Partial that the provider keeps its history, so that captured
+// requests are not whole. Seen is when it was told of last.
 type record struct {
 	Name      string
 	Branches  []traces.Trace
 	Whole     bool
 	Compacted bool
+	Partial   bool
 	Told      []traces.Part
 	Seen      time.Time
 	size      int64

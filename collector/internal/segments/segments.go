@@ -18,7 +18,8 @@ const (
 
 // Request is a model call as its reader gave it. Messages starts after the leading system messages; its first element
 // stands at index Offset of the list that was sent. Members named in Unrendered never reach the model. Breakpoints counts
-// cache markers by segment kind. An empty text is unknown, or was not said.
+// cache markers by segment kind, nil where it is not known whether there were any. An empty text is unknown, or was not
+// said.
 type Request struct {
 	Model            string
 	Tools            []any
@@ -69,6 +70,35 @@ type Outline struct {
 
 // markers are cache markers of clients; they are no part of what a model reads.
 var markers = []string{"cache_control", "prompt_cache_breakpoint"}
+
+// lastMarked is among how many messages from the end markers are looked for: clients move them along with the end.
+const lastMarked = 8
+
+// Breakpoints counts cache markers by segment kind.
+func Breakpoints(tools, system, messages []any) map[string]int {
+	found := map[string]int{}
+	last := messages[max(0, len(messages)-lastMarked):]
+	for kind, values := range map[string][]any{Tool: tools, System: system, Message: last} {
+		for _, value := range values {
+			if marked(value) {
+				found[kind]++
+			}
+		}
+	}
+	return found
+}
+
+func marked(value any) bool {
+	return bears(value) || slices.ContainsFunc(Parts(value), bears)
+}
+
+func bears(value any) bool {
+	body := canonical.Mapping(value)
+	return slices.ContainsFunc(markers, func(name string) bool {
+		_, there := body.Find(name)
+		return there
+	})
+}
 
 // Cut gives the outline of a request.
 func Cut(request Request) *Outline {

@@ -58,7 +58,7 @@ func Request(api string, body canonical.Object) segments.Request {
 		Messages: messages[lead:], Offset: lead, Unrendered: dialect.unrendered, Settings: settings(body, dialect.settings),
 		Effort: effort(api, body), CacheKey: canonical.Text(body.Get("prompt_cache_key")), Conversation: conversation(body),
 		PreviousResponse: canonical.Text(body.Get("previous_response_id")), Retention: retention(body),
-		Breakpoints: breakpoints(tools, messages[:lead], messages[lead:]),
+		Breakpoints: segments.Breakpoints(tools, messages[:lead], messages[lead:]),
 	}
 	if api == "messages" {
 		anthropic(&request, body, blocks, messages)
@@ -150,32 +150,6 @@ func retention(body canonical.Object) string {
 	return first(canonical.Text(options.Get("ttl")), canonical.Text(body.Get("prompt_cache_retention")))
 }
 
-func breakpoints(tools, system, messages []any) map[string]int {
-	found := map[string]int{}
-	last := messages[max(0, len(messages)-8):]
-	for kind, values := range map[string][]any{segments.Tool: tools, segments.System: system, segments.Message: last} {
-		for _, value := range values {
-			if marked(value) {
-				found[kind]++
-			}
-		}
-	}
-	return found
-}
-
-func marked(value any) bool {
-	body := canonical.Mapping(value)
-	return bears(body) || slices.ContainsFunc(canonical.Items(body.Get("content")), func(part any) bool {
-		return bears(canonical.Mapping(part))
-	})
-}
-
-func bears(body canonical.Object) bool {
-	_, cached := body.Find("cache_control")
-	_, broken := body.Find("prompt_cache_breakpoint")
-	return cached || broken
-}
-
 var (
 	sessionForm = regexp.MustCompile(`session_([0-9a-f-]{36})`)
 	versionForm = regexp.MustCompile(`cc_version=(\d[\w.]{0,31})`)
@@ -184,7 +158,7 @@ var (
 // anthropic reads what only the Messages API has: markers that ask for a lifetime, and what Claude Code writes into the
 // user id and the first system block.
 func anthropic(request *segments.Request, body canonical.Object, blocks, messages []any) {
-	request.Breakpoints = breakpoints(request.Tools, blocks, messages)
+	request.Breakpoints = segments.Breakpoints(request.Tools, blocks, messages)
 	if body.Get("cache_control") != nil {
 		request.Breakpoints["automatic"] = 1
 	}
