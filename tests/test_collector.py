@@ -130,7 +130,7 @@ def run(served: Mapping[str, str], folder: Path, who: str) -> Series:
 
 
 def test_the_collector_counts_what_the_sdk_would(tmp_path: Path) -> None:
-    """With CONTEXT_LEDGER_METRICS=collector each metric of calls, compactions and tasks is what the SDK would have told."""
+    """With CONTEXT_LEDGER_METRICS=collector everything is counted as the SDK would have counted it."""
     found = {}
     for who in ("sdk", "collector"):
         (tmp_path / who).mkdir()

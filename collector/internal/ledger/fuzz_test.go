@@ -14,10 +14,11 @@ import (
 // Whatever calls tell, none makes the ledger fail, each cause is a word of the list, and no count is below 0.
 func FuzzObserve(f *testing.F) {
 	var none, start, large int64 = 0, 1, 1 << 62
-	f.Add("s", int64(20000), none, none, "3:572:7a9672de5b81f587,0:298:f2d6cc", none, start, `{"role":"user"}`, "cold_start", uint8(3))
+	f.Add("s", large, none, none, "3:572:7a9672de,0:298:f2d6cc", none, start, `{"role":"user"}`, "cold_start", uint8(3))
 	f.Add("", -start, large, -large, "9223372036854775807:1:x,-1:2:y,1:1:", large, -start, "[[[", "", uint8(255))
 	f.Fuzz(func(
-		t *testing.T, session string, input, cached, write int64, locator string, start, end int64, content, cause string, flags uint8,
+		t *testing.T, session string, input, cached, write int64, locator string, start, end int64, content, cause string,
+		flags uint8,
 	) {
 		made := state(t, asIs)
 		input, cached, write = count(input), count(cached), count(write)

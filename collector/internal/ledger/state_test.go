@@ -170,8 +170,8 @@ func TestKnowingEverySessionOutlivesARestart(t *testing.T) {
 		end   func(*ledger.State, store) error
 		cause string
 	}{
-		"closed":          {func(s *ledger.State, to store) error { _, err := s.Close(to.put); return err }, semconv.MissCauseColdStart},
-		"killed":          {func(s *ledger.State, to store) error { _, err := s.Save(to.put); return err }, semconv.MissCausePreviousUnknown},
+		"closed":          {closed, semconv.MissCauseColdStart},
+		"killed":          {saved, semconv.MissCausePreviousUnknown},
 		"closed and lost": {closedAndLost, semconv.MissCausePreviousUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -192,6 +192,16 @@ func TestKnowingEverySessionOutlivesARestart(t *testing.T) {
 			assert.Equal(t, semconv.MissCausePreviousUnknown, another.Verdict.Cause, "it was not closed again")
 		})
 	}
+}
+
+func closed(made *ledger.State, to store) error {
+	_, err := made.Close(to.put)
+	return err
+}
+
+func saved(made *ledger.State, to store) error {
+	_, err := made.Save(to.put)
+	return err
 }
 
 func closedAndLost(made *ledger.State, to store) error {

@@ -43,7 +43,8 @@ func (s sent) request() segments.Request {
 	object := func(name, text string) canonical.Object {
 		return canonical.Object{{Name: name, Value: text}, {Name: "content", Value: strings.Repeat(text+" ", 20)}}
 	}
-	request := segments.Request{Model: s.model, Effort: s.effort, System: []any{object("role", "system").With("content", s.system)}}
+	system := object("role", "system").With("content", s.system)
+	request := segments.Request{Model: s.model, Effort: s.effort, System: []any{system}}
 	for _, tool := range s.tools {
 		request.Tools = append(request.Tools, canonical.Object{{Name: "name", Value: tool}})
 	}
@@ -79,91 +80,92 @@ func written(values []any) [][]byte {
 	return parts
 }
 
+// said is what one change between two calls is called in each view.
+type said struct {
+	change                     func(*sent)
+	content, locator, counters string
+}
+
+var changes = map[string]said{
+	"nothing, and all was read": {func(*sent) {}, "", "", ""},
+	"nothing, and nothing was read": {
+		func(s *sent) { s.read = 0 },
+		semconv.MissCauseProviderUnexplained, semconv.MissCauseProviderUnexplained, semconv.MissCausePreviousUnknown,
+	},
+	"a rule": {
+		func(s *sent) { s.system, s.read = strings.Replace(s.system, "Never", "Always", 1), 0 },
+		semconv.MissCausePolicyChanged, semconv.MissCausePolicyChanged, semconv.MissCausePreviousUnknown,
+	},
+	"a clock": {
+		func(s *sent) { s.system, s.read = strings.Replace(s.system, ":01", ":41", 1), 0 },
+		semconv.MissCauseVolatilePrefix, semconv.MissCauseVolatilePrefix, semconv.MissCausePreviousUnknown,
+	},
+	"one tool more": {
+		func(s *sent) { s.tools, s.read = append(s.tools, "grep"), 0 },
+		semconv.MissCauseToolsChanged, semconv.MissCauseToolsChanged, semconv.MissCausePreviousUnknown,
+	},
+	"tools in another order": {
+		func(s *sent) { s.tools, s.read = []string{"write", "read"}, 0 },
+		semconv.MissCauseToolsReordered, semconv.MissCauseToolsReordered, semconv.MissCausePreviousUnknown,
+	},
+	"an earlier message": {
+		func(s *sent) { s.messages[1], s.read = "I looked.", 9000 },
+		semconv.MissCauseHistoryRewritten, semconv.MissCauseHistoryRewritten, semconv.MissCausePreviousUnknown,
+	},
+	"a summary in the place of messages": {
+		func(s *sent) {
+			summary := "This session is being continued from a previous conversation that ran out."
+			s.messages, s.read = append([]string{summary}, s.messages[3:]...), 4000
+		},
+		semconv.MissCauseHistoryCompacted, semconv.MissCauseHistoryRewritten, semconv.MissCausePreviousUnknown,
+	},
+	"the model": {
+		func(s *sent) { s.model, s.read = "claude-y", 0 },
+		semconv.MissCauseModelChanged, semconv.MissCauseModelChanged, semconv.MissCauseModelChanged,
+	},
+	"the effort": {
+		func(s *sent) { s.effort, s.read = "high", 0 },
+		semconv.MissCauseEffortChanged, semconv.MissCauseEffortChanged, semconv.MissCauseEffortChanged,
+	},
+	"a pause": {
+		func(s *sent) { s.pause, s.read = time.Hour/2, 0 },
+		semconv.MissCauseRetentionExpired, semconv.MissCauseRetentionExpired, semconv.MissCauseRetentionExpired,
+	},
+}
+
 // What each view says of one change between two calls. Text tells all; digests and locators tell which part and where;
 // counts tell what was reported and timed, and leave the rest open.
 func TestWhatEachViewSays(t *testing.T) {
-	unknown := semconv.MissCausePreviousUnknown
-	for name, one := range map[string]struct {
-		change                     func(*sent)
-		content, locator, counters string
-	}{
-		"nothing, and all was read": {func(*sent) {}, "", "", ""},
-		"nothing, and nothing was read": {
-			func(s *sent) { s.read = 0 },
-			semconv.MissCauseProviderUnexplained, semconv.MissCauseProviderUnexplained, unknown,
-		},
-		"a rule": {
-			func(s *sent) { s.system, s.read = strings.Replace(s.system, "Never", "Always", 1), 0 },
-			semconv.MissCausePolicyChanged, semconv.MissCausePolicyChanged, unknown,
-		},
-		"a clock": {
-			func(s *sent) { s.system, s.read = strings.Replace(s.system, ":01", ":41", 1), 0 },
-			semconv.MissCauseVolatilePrefix, semconv.MissCauseVolatilePrefix, unknown,
-		},
-		"one tool more": {
-			func(s *sent) { s.tools, s.read = append(s.tools, "grep"), 0 },
-			semconv.MissCauseToolsChanged, semconv.MissCauseToolsChanged, unknown,
-		},
-		"tools in another order": {
-			func(s *sent) { s.tools, s.read = []string{"write", "read"}, 0 },
-			semconv.MissCauseToolsReordered, semconv.MissCauseToolsReordered, unknown,
-		},
-		"an earlier message": {
-			func(s *sent) { s.messages[1], s.read = "I looked.", 9000 },
-			semconv.MissCauseHistoryRewritten, semconv.MissCauseHistoryRewritten, unknown,
-		},
-		"a summary in the place of messages": {
-			func(s *sent) {
-				summary := "This session is being continued from a previous conversation that ran out."
-				s.messages, s.read = append([]string{summary}, s.messages[3:]...), 4000
-			},
-			semconv.MissCauseHistoryCompacted, semconv.MissCauseHistoryRewritten, unknown,
-		},
-		"the model": {
-			func(s *sent) { s.model, s.read = "claude-y", 0 },
-			semconv.MissCauseModelChanged, semconv.MissCauseModelChanged, semconv.MissCauseModelChanged,
-		},
-		"the effort": {
-			func(s *sent) { s.effort, s.read = "high", 0 },
-			semconv.MissCauseEffortChanged, semconv.MissCauseEffortChanged, semconv.MissCauseEffortChanged,
-		},
-		"a pause": {
-			func(s *sent) { s.pause, s.read = time.Hour/2, 0 },
-			semconv.MissCauseRetentionExpired, semconv.MissCauseRetentionExpired, semconv.MissCauseRetentionExpired,
-		},
-	} {
+	for name, one := range changes {
 		for view, want := range map[string]string{
 			ledger.ByContent: one.content, ledger.ByLocator: one.locator, ledger.ByCounters: one.counters,
 		} {
 			t.Run(name+" by "+view, func(t *testing.T) {
-				second := second(view, one.change)
-				assert.Equal(t, want, second(t).Verdict.Cause)
+				assert.Equal(t, want, second(t, view, one.change).Verdict.Cause)
 			})
 		}
 	}
 }
 
 // second gives the second of two calls, judged by the first one.
-func second(view string, change func(*sent)) func(*testing.T) *call.Call {
-	return func(t *testing.T) *call.Call {
-		before, now := first(), first()
-		before.effort, now.effort = "low", "low"
-		now.messages = append(slices.Clone(now.messages), "It is done.", "Thanks, and now the logout.")
-		change(&now)
-		made := state(t, asIs)
-		earlier, later := before.call(view, 1, 0), now.call(view, 2, now.pause)
-		*earlier.Usage.CacheRead = 0
-		made.Observe(earlier, earlier.Place.End)
-		seen := made.Observe(later, later.Place.End)
-		assert.Equal(t, view, seen.View)
-		return later
-	}
+func second(t *testing.T, view string, change func(*sent)) *call.Call {
+	before, now := first(), first()
+	before.effort, now.effort = "low", "low"
+	now.messages = append(slices.Clone(now.messages), "It is done.", "Thanks, and now the logout.")
+	change(&now)
+	made := state(t, asIs)
+	earlier, later := before.call(view, 1, 0), now.call(view, 2, now.pause)
+	*earlier.Usage.CacheRead = 0
+	made.Observe(earlier, earlier.Place.End)
+	seen := made.Observe(later, later.Place.End)
+	assert.Equal(t, view, seen.View)
+	return later
 }
 
 func (s sent) call(view string, number int, after time.Duration) *call.Call {
-	input, read := int64(whole+2000*(number-1)), s.read
+	input, read, began := int64(whole+2000*(number-1)), s.read, day0.Add(after)
 	one := &call.Call{
-		Place: call.Place{Start: day0.Add(after), End: day0.Add(after + time.Second), Span: pcommon.SpanID([8]byte{byte(number)})},
+		Place: call.Place{Start: began, End: began.Add(time.Second), Span: pcommon.SpanID([8]byte{byte(number)})},
 		Task:  call.Task{Session: "s", SessionSource: semconv.SessionSourceConversationID},
 		Model: call.Model{Surface: "anthropic", Provider: "anthropic", Requested: s.model, Effort: s.effort},
 		Usage: call.Usage{Input: &input, CacheRead: &read}, Request: call.Request{ResponseID: fmt.Sprint("r", number)},

@@ -32,8 +32,9 @@ type Seen struct {
 }
 
 // Head is the last request of one branch. Form is how its parts were captured: those of another form cannot be compared.
-// What the answer told is nil or empty until the call has ended, and where the provider did not tell it: Tokens is the prompt size, Stored what the provider said it read from its cache or wrote to
-// it, Routes the last prompt size that each host saw. Times are seconds; Closed is nil while the call is in flight.
+// What the answer told is nil or empty until the call has ended, and where the provider did not tell it: Tokens is the
+// prompt size, Stored what the provider said it read from its cache or wrote to it, Routes the last prompt size that each
+// host saw. Times are seconds; Closed is nil while the call is in flight.
 type Head struct {
 	Entry    string
 	Session  string
