@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -25,6 +26,15 @@ type record struct {
 	attrs pcommon.Map
 }
 
+// records has those that were written down, to be used anew: what is known of a call takes more than a kilobyte.
+var records = sync.Pool{New: func() any { return new(record) }}
+
+func newRecord(told call.Call, kind normalise.Kind, attrs pcommon.Map) *record {
+	made := records.Get().(*record)
+	made.call, made.kind, made.attrs = told, kind, attrs
+	return made
+}
+
 // processTraces annotates the spans that tell of calls, and takes content away where it is to.
 func (d *desk) processTraces(ctx context.Context, traces ptrace.Traces) (ptrace.Traces, error) {
 	var found []*record
@@ -32,7 +42,7 @@ func (d *desk) processTraces(ctx context.Context, traces ptrace.Traces) (ptrace.
 		for _, scope := range from.ScopeSpans().All() {
 			for _, span := range scope.Spans().All() {
 				if told, kind := d.reader.Span(scope.Scope(), span); kind != normalise.None {
-					found = append(found, &record{told, kind, span.Attributes()})
+					found = append(found, newRecord(told, kind, span.Attributes()))
 				}
 			}
 		}
@@ -51,7 +61,7 @@ func (d *desk) processLogs(ctx context.Context, logs plog.Logs) (plog.Logs, erro
 		for _, scope := range from.ScopeLogs().All() {
 			for _, line := range scope.LogRecords().All() {
 				if told, kind := d.reader.Log(scope.Scope(), line); kind != normalise.None {
-					found = append(found, &record{told, kind, line.Attributes()})
+					found = append(found, newRecord(told, kind, line.Attributes()))
 				}
 			}
 		}
@@ -75,6 +85,10 @@ func (d *desk) annotate(ctx context.Context, found []*record) {
 		}
 		d.tell(ctx, told)
 		told.write()
+	}
+	for _, done := range found {
+		*done = record{}
+		records.Put(done)
 	}
 }
 
