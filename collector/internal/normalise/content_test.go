@@ -1,11 +1,14 @@
 package normalise_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/call"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/normalise"
@@ -49,13 +52,13 @@ func TestCapturedRequestsAreReadPartByPart(t *testing.T) {
 		},
 		"openinference": {
 			attrs: map[string]any{
-				"openinference.span.kind":                                 "LLM",
-				"llm.input_messages.0.message.role":                       "system",
-				"llm.input_messages.0.message.content":                    "Be brief.",
-				"llm.input_messages.2.message.role":                       "tool",
-				"llm.input_messages.10.message.role":                      "assistant",
-				"llm.input_messages.10.message.tool_calls.0.tool_call.id": "c1",
-				"llm.tools.0.tool.json_schema":                            "{}",
+				"openinference.span.kind":                                "LLM",
+				"llm.input_messages.0.message.role":                      "system",
+				"llm.input_messages.0.message.content":                   "Be brief.",
+				"llm.input_messages.1.message.role":                      "tool",
+				"llm.input_messages.2.message.role":                      "assistant",
+				"llm.input_messages.2.message.tool_calls.0.tool_call.id": "c1",
+				"llm.tools.0.tool.json_schema":                           "{}",
 			},
 			want: &call.Content{
 				Form: "openinference", Tools: raw(`{"json_schema":"{}"}`),
@@ -90,6 +93,13 @@ func TestCapturedRequestsAreReadPartByPart(t *testing.T) {
 			attrs: map[string]any{"langsmith.span.kind": "llm", "gen_ai.prompt": `{"messages":[[{"type":"human"},{"type":"ai"}]]}`},
 			want:  &call.Content{Form: "langsmith", Messages: raw(`{"type":"human"}`, `{"type":"ai"}`)},
 		},
+		"openinference with its first messages taken away": {
+			attrs: map[string]any{
+				"openinference.span.kind":           "LLM",
+				"llm.input_messages.1.message.role": "assistant",
+				"llm.input_messages.2.message.role": "user",
+			},
+		},
 		"nothing captured": {attrs: map[string]any{"gen_ai.operation.name": "chat"}},
 		"no JSON":          {attrs: map[string]any{"gen_ai.operation.name": "chat", "gen_ai.input.messages": "hi"}},
 	} {
@@ -114,4 +124,38 @@ func TestContentIsNamedByDialect(t *testing.T) {
 
 	assert.Subset(t, n.ContentOf("openinference"), []string{"input.value", "llm.input_messages.*", "gen_ai.input.messages"})
 	assert.Nil(t, n.ContentOf("nobody"))
+}
+
+// Numbered messages stand in the order of their numbers, not of their digits.
+func TestNumberedMessagesAreInOrder(t *testing.T) {
+	attrs := pcommon.NewMap()
+	attrs.PutStr("openinference.span.kind", "LLM")
+	var want []string
+	for at := range 12 {
+		attrs.PutStr(fmt.Sprintf("llm.input_messages.%d.message.content", at), fmt.Sprint(at))
+		want = append(want, fmt.Sprintf(`{"content":"%d"}`, at))
+	}
+	subject := normalise.Subject{Signal: normalise.Traces, Attrs: attrs}
+	found, _ := normaliser(t, normalise.Options{Content: true}).Read(subject)
+	require.NotNil(t, found.Content)
+	assert.Equal(t, raw(want...), found.Content.Messages)
+}
+
+// A span that lost attributes to its limit shows no whole request, whichever they were.
+func TestALossOfAttributesLeavesNoContent(t *testing.T) {
+	for dropped, whole := range map[uint32]bool{0: true, 1: false} {
+		span, line := ptrace.NewSpan(), plog.NewLogRecord()
+		for _, attrs := range []pcommon.Map{span.Attributes(), line.Attributes()} {
+			attrs.PutStr("gen_ai.operation.name", "chat")
+			attrs.PutStr("gen_ai.input.messages", `[{"role":"user","parts":[]}]`)
+		}
+		line.SetEventName("gen_ai.client.inference.operation.details")
+		span.SetDroppedAttributesCount(dropped)
+		line.SetDroppedAttributesCount(dropped)
+		reader := normaliser(t, normalise.Options{Content: true})
+		bySpan, _ := reader.Span(pcommon.NewInstrumentationScope(), span)
+		byLog, _ := reader.Log(pcommon.NewInstrumentationScope(), line)
+		assert.Equal(t, whole, bySpan.Content != nil)
+		assert.Equal(t, whole, byLog.Content != nil)
+	}
 }

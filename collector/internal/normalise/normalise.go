@@ -114,6 +114,9 @@ func (n *Normaliser) Span(scope pcommon.InstrumentationScope, span ptrace.Span) 
 		Trace: span.TraceID(), Span: span.SpanID(), Parent: span.ParentSpanID(),
 		Start: span.StartTimestamp().AsTime(), End: span.EndTimestamp().AsTime(),
 	}
+	if span.DroppedAttributesCount() > 0 {
+		found.Content = nil
+	}
 	if kind == Call && found.Request.ErrorType == "" && span.Status().Code() == ptrace.StatusCodeError {
 		found.Request.ErrorType = unnamedError
 	}
@@ -130,6 +133,9 @@ func (n *Normaliser) Log(scope pcommon.InstrumentationScope, record plog.LogReco
 	found, kind := n.Read(Subject{
 		Signal: Logs, Scope: scope.Name(), Version: scope.Version(), Names: names(record), Attrs: record.Attributes(),
 	})
+	if record.DroppedAttributesCount() > 0 {
+		found.Content = nil
+	}
 	start := found.Place.Start
 	found.Place = call.Place{Trace: record.TraceID(), Parent: record.SpanID(), Start: start, End: moment(record)}
 	if found.Ours() || slices.Contains(names(record), details) {
