@@ -22,7 +22,8 @@ const (
 )
 
 // The same spans through the same pipeline, with the processor and the connector and without: spans a second, and the
-// processor time of the collector for a span. Of an agent's spans one in five is a model call; of the worst case each is.
+// processor time of the collector for a span. Of an agent's spans one in five is a model call; of the worst case each
+// is.
 func BenchmarkPipeline(b *testing.B) {
 	for _, load := range []struct {
 		name  string
@@ -54,7 +55,8 @@ func BenchmarkPipeline(b *testing.B) {
 func push(b *testing.B, bodies [][]byte, settings []string) {
 	b.Helper()
 	seen := &counting{}
-	run := start(b, "testdata/bench.yaml", b.TempDir(), append([]string{"BACKEND_ENDPOINT=" + serve(b, seen)}, settings...)...)
+	run := start(b, "testdata/bench.yaml", b.TempDir(), append([]string{"BACKEND_ENDPOINT=" + serve(b, seen)},
+		settings...)...)
 	began := time.Now()
 	var next atomic.Int64
 	var sending sync.WaitGroup

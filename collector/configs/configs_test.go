@@ -52,14 +52,16 @@ func TestAgent(t *testing.T) {
 		return strings.Contains(run.scrape(t), "context_ledger_calls_total")
 	}, time.Minute, 100*time.Millisecond)
 	scraped := run.scrape(t)
-	assert.Equal(t, map[string]string{"cold": "1", "hit": "2"}, series(scraped, "context_ledger_calls_total", "context_ledger_cache_outcome"))
+	assert.Equal(t, map[string]string{"cold": "1", "hit": "2"}, series(scraped, "context_ledger_calls_total",
+		"context_ledger_cache_outcome"))
 	assert.Equal(t, map[string]string{"cache_read": "30720", "uncached": "30720"},
 		series(scraped, "context_ledger_input_tokens_total", "context_ledger_token_source"))
 	run.stop(t)
 	written, err := os.ReadFile(filepath.Join(run.folder, "entries.jsonl"))
 	require.NoError(t, err)
 	assert.Equal(t, 3, bytes.Count(written, []byte(`"context_ledger.judged_by"`)))
-	assert.Equal(t, 1, bytes.Count(written, []byte(`{"stringValue":"previous_unknown"}`)), "the session may be older than the collector")
+	assert.Equal(t, 1, bytes.Count(written, []byte(`{"stringValue":"previous_unknown"}`)),
+		"the session may be older than the collector")
 }
 
 // A gateway hands entries on to a backend without the text that was captured, and knows its sessions after a restart.
@@ -137,7 +139,8 @@ func start(t testing.TB, file, folder string, more ...string) *running {
 			t.Log(run.output.String())
 		}
 	})
-	require.Eventually(t, func() bool { return get("http://"+health) != "" }, time.Minute, 50*time.Millisecond, "it does not start")
+	require.Eventually(t, func() bool { return get("http://"+health) != "" }, time.Minute, 50*time.Millisecond,
+		"it does not start")
 	return run
 }
 

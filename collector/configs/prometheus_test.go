@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A real Prometheus gets the same numbers by scraping and by remote write, for the same agent: its service is the job, the
-// collector the instance.
+// A real Prometheus gets the same numbers by scraping and by remote write, for the same agent: its service is the job,
+// the collector the instance.
 func TestPrometheus(t *testing.T) {
 	name := os.Getenv("PROMETHEUS")
 	if name == "" {
@@ -66,7 +66,8 @@ func startPrometheus(t *testing.T, name, scraped string) string {
 		_ = command.Process.Kill()
 		_ = command.Wait()
 	})
-	require.Eventually(t, func() bool { return get("http://"+address+"/-/ready") != "" }, time.Minute, 100*time.Millisecond, "%s", output)
+	require.Eventually(t, func() bool { return get("http://"+address+"/-/ready") != "" }, time.Minute,
+		100*time.Millisecond, "%s", output)
 	return address
 }
 

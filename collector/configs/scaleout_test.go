@@ -20,9 +20,9 @@ const (
 	turns    = 5
 )
 
-// Through a gateway, Kafka and two ledgers, interleaved sessions get the verdicts that one ledger would give them: one call
-// of each is the first that the ledgers know of, all others are known to go on. Every call is counted once, though it is
-// told as a span and as a log record.
+// Through a gateway, Kafka and two ledgers, interleaved sessions get the verdicts that one ledger would give them: one
+// call of each is the first that the ledgers know of, all others are known to go on. Every call is counted once, though
+// it is told as a span and as a log record.
 func TestScaleOut(t *testing.T) {
 	tier := newTier(t)
 	for turn := 1; turn <= turns; turn++ {
@@ -35,8 +35,8 @@ func TestScaleOut(t *testing.T) {
 	}
 }
 
-// When a ledger goes, each of its sessions is unknown to the other one once; no call is told to be the first of a session
-// that is not new, none is lost and none is counted twice.
+// When a ledger goes, each of its sessions is unknown to the other one once; no call is told to be the first of a
+// session that is not new, none is lost and none is counted twice.
 func TestLedgerGoes(t *testing.T) {
 	tier := newTier(t)
 	tier.send(t, 1)
@@ -54,8 +54,8 @@ func TestLedgerGoes(t *testing.T) {
 	assert.NotContains(t, causes, "provider_unexplained")
 }
 
-// When a ledger is killed and comes back under its name, it has the same sessions again: each is unknown once, for what it
-// knew was not kept yet; what it had counted is told from zero again, and no call is lost.
+// When a ledger is killed and comes back under its name, it has the same sessions again: each is unknown once, for what
+// it knew was not kept yet; what it had counted is told from zero again, and no call is lost.
 func TestLedgerIsKilledAndComesBack(t *testing.T) {
 	tier := newTier(t)
 	tier.send(t, 1)
@@ -125,7 +125,8 @@ func shares(own string) int {
 	found := 0
 	for _, signal := range []string{"traces", "logs"} {
 		for line := range strings.Lines(own) {
-			if strings.HasPrefix(line, "otelcol_processor_incoming_items") && strings.Contains(line, `otel_signal="`+signal+`"`) {
+			if strings.HasPrefix(line, "otelcol_processor_incoming_items") && strings.Contains(line,
+				`otel_signal="`+signal+`"`) {
 				found++
 				break
 			}

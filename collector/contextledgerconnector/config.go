@@ -72,7 +72,8 @@ func createDefaultConfig() component.Config {
 func (c *Config) Validate() error {
 	var errs []error
 	if c.AggregationTemporality != cumulative && c.AggregationTemporality != delta {
-		errs = append(errs, fmt.Errorf("aggregation_temporality: %q is neither cumulative nor delta", c.AggregationTemporality))
+		errs = append(errs, fmt.Errorf("aggregation_temporality: %q is neither cumulative nor delta",
+			c.AggregationTemporality))
 	}
 	for _, name := range c.ResourceAttributes {
 		if name == "" || name == instanceID {

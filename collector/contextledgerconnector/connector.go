@@ -42,11 +42,11 @@ func (s tracesSide) ConsumeTraces(ctx context.Context, traces ptrace.Traces) err
 		found.from = s.lease.Value.resource(from.Resource())
 		for _, scope := range from.ScopeSpans().All() {
 			for _, span := range scope.Spans().All() {
-				found.take(readSpan(span))
+				s.lease.Value.guard(ctx, "read", func() { found.take(readSpan(span)) })
 			}
 		}
 	}
-	s.lease.Value.count(ctx, &found)
+	s.lease.Value.guard(ctx, "count", func() { s.lease.Value.count(ctx, &found) })
 	return nil
 }
 
@@ -57,11 +57,11 @@ func (s logsSide) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
 		found.from = s.lease.Value.resource(from.Resource())
 		for _, scope := range from.ScopeLogs().All() {
 			for _, record := range scope.LogRecords().All() {
-				found.take(readRecord(record))
+				s.lease.Value.guard(ctx, "read", func() { found.take(readRecord(record)) })
 			}
 		}
 	}
-	s.lease.Value.count(ctx, &found)
+	s.lease.Value.guard(ctx, "count", func() { s.lease.Value.count(ctx, &found) })
 	return nil
 }
 

@@ -68,10 +68,12 @@ func TestWhoCounts(t *testing.T) {
 		{"the SDK counts", together(counted("sdk", id("a", "r"))), 0},
 		{"nobody is to count", together(counted("off", id("a", "r"))), 0},
 		{"a collector before this one counted", together(counted("collector", id("a", "r"))), 0},
-		{"the SDK counts what another instrumentation tells first", together(entry(id("", "r")), counted("sdk", id("a", "r"))), 0},
+		{"the SDK counts what another instrumentation tells first", together(entry(id("", "r")), counted("sdk", id("a",
+			"r"))), 0},
 		{"the SDK counted what another instrumentation tells in a later batch",
 			[][]map[string]any{{counted("sdk", id("a", "r"))}, {entry(id("", "r"))}}, 0},
-		{"an aggregate repeats others", together(entry(merged(id("", "r"), map[string]any{"context_ledger.aggregate": true}))), 0},
+		{"an aggregate repeats others", together(entry(merged(id("", "r"),
+			map[string]any{"context_ledger.aggregate": true}))), 0},
 		{"an aggregate does not hide the call that it repeats",
 			together(entry(merged(id("", "r"), map[string]any{"context_ledger.aggregate": true})), entry(id("", "r"))), 1},
 		{"a span that no ledger saw is no entry", together(map[string]any{"gen_ai.usage.input_tokens": 5}), 0},
@@ -162,8 +164,8 @@ func TestTemporality(t *testing.T) {
 	}
 }
 
-// What the next component refuses is told again: a cumulative sum as it is then, deltas as they were, none twice. Deltas
-// that are refused for good are dropped.
+// What the next component refuses is told again: a cumulative sum as it is then, deltas as they were, none twice.
+// Deltas that are refused for good are dropped.
 func TestRefusedFlushes(t *testing.T) {
 	config := createDefaultConfig().(*Config)
 	config.AggregationTemporality = delta

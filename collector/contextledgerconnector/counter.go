@@ -46,6 +46,7 @@ type counter struct {
 	sending sync.Mutex
 	unsent  []pmetric.Metrics
 
+	broken  sync.Once
 	once    sync.Once
 	next    consumer.Metrics
 	cancel  context.CancelFunc
@@ -91,8 +92,8 @@ func (c *counter) series() int64 {
 	return c.tally.size()
 }
 
-// count counts the entries of a batch that nobody counted. Those that somebody else counts are remembered first: another
-// record of the same call, which says nothing of that, may stand before them.
+// count counts the entries of a batch that nobody counted. Those that somebody else counts are remembered first:
+// another record of the same call, which says nothing of that, may stand before them.
 func (c *counter) count(ctx context.Context, found *batch) {
 	if len(found.entries) == 0 {
 		return
@@ -152,7 +153,7 @@ func (c *counter) run(ctx context.Context) {
 			return
 		case <-ticker.C:
 			// The next component may be slow: what it is told goes by the time at which it is told.
-			_ = c.flush(ctx, time.Now())
+			c.guard(ctx, "flush", func() { _ = c.flush(ctx, time.Now()) })
 		}
 	}
 }

@@ -86,8 +86,8 @@ func (e *entry) readCompaction(occasion string) {
 
 // readMarks finds what tells the call from others. A ledger's own id does so even where a gateway gives two calls the
 // same answer; a record without one is known by the id of its answer, and so is one with it if another instrumentation
-// told that answer before. One without either is known by where and when it was told, and by what a span and a log record
-// of one call say alike.
+// told that answer before. One without either is known by where and when it was told, and by what a span and a log
+// record of one call say alike.
 func (e *entry) readMarks(occasion string) {
 	id, answer := e.call.Origin.EntryID, e.call.Request.ResponseID
 	switch {

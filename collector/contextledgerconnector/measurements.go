@@ -108,7 +108,8 @@ func compaction(c *call.Call) []measurement {
 	)}
 	found = whole(found, semconv.MetricCompactionTokens, c.Compaction.TokensBefore,
 		pair{semconv.ContextLedgerSide, semconv.SideBefore})
-	return whole(found, semconv.MetricCompactionTokens, c.Compaction.TokensAfter, pair{semconv.ContextLedgerSide, semconv.SideAfter})
+	return whole(found, semconv.MetricCompactionTokens, c.Compaction.TokensAfter, pair{semconv.ContextLedgerSide,
+		semconv.SideAfter})
 }
 
 func one(metric string, own ...pair) measurement {

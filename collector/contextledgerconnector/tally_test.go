@@ -41,7 +41,8 @@ func TestValuesAreBounded(t *testing.T) {
 // Beyond the bound of a metric all goes into one series that is marked; the sum over all series stays whole.
 func TestSeriesAreBounded(t *testing.T) {
 	bounds := map[string]int{}
-	tally := newTally(limited(LimitsConfig{Values: 100, Series: 3, Resources: 10}), noon, func(bound string) { bounds[bound]++ })
+	tally := newTally(limited(LimitsConfig{Values: 100, Series: 3, Resources: 10}), noon,
+		func(bound string) { bounds[bound]++ })
 	for i := range 10 {
 		tally.add(nil, calling(fmt.Sprintf("model-%d", i)), noon)
 	}
@@ -52,13 +53,15 @@ func TestSeriesAreBounded(t *testing.T) {
 // Beyond the bound of resources their series are told without a resource.
 func TestResourcesAreBounded(t *testing.T) {
 	bounds := map[string]int{}
-	tally := newTally(limited(LimitsConfig{Values: 100, Series: 100, Resources: 2}), noon, func(bound string) { bounds[bound]++ })
+	tally := newTally(limited(LimitsConfig{Values: 100, Series: 100, Resources: 2}), noon,
+		func(bound string) { bounds[bound]++ })
 	for i := range 5 {
 		tally.add([]pair{{"service.name", fmt.Sprint(i)}}, calling("m"), noon)
 	}
 	got := map[string]int64{}
 	for _, from := range written(tally, noon).ResourceMetrics().All() {
-		got[text(from.Resource().Attributes(), "service.name")] += from.ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().At(0).IntValue()
+		got[text(from.Resource().Attributes(),
+			"service.name")] += from.ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().At(0).IntValue()
 	}
 	assert.Equal(t, map[string]int64{"0": 1, "1": 1, "": 3}, got)
 	assert.Equal(t, map[string]int{boundResources: 3}, bounds)
@@ -143,7 +146,8 @@ func written(tally *tally, now time.Time) pmetric.Metrics {
 // calls gives the calls by model; those of the overflow series as such.
 func calls(tally *tally, now time.Time) map[string]int64 {
 	found := map[string]int64{}
-	for _, point := range written(tally, now).ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().All() {
+	for _, point := range written(tally,
+		now).ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().All() {
 		name := "overflow"
 		if model, ok := point.Attributes().Get(semconv.GenAIRequestModel); ok {
 			name = model.Str()

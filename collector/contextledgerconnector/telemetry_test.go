@@ -70,6 +70,7 @@ func TestMetadataIsTrue(t *testing.T) {
 	require.NoError(t, builder.RegisterConnectorContextLedgerSeriesCallback(func() int64 { return 1 }))
 	builder.ConnectorContextLedgerEntries.Add(context.Background(), 1)
 	builder.ConnectorContextLedgerFlushFailures.Add(context.Background(), 1)
+	builder.ConnectorContextLedgerErrors.Add(context.Background(), 1)
 	builder.ConnectorContextLedgerOverflow.Add(context.Background(), 1)
 	for name, about := range said.Telemetry.Metrics {
 		found, err := heard.GetMetric("otelcol_" + name)
@@ -77,7 +78,28 @@ func TestMetadataIsTrue(t *testing.T) {
 		assert.Equal(t, about.Description+" [Development]", found.Description)
 		assert.Equal(t, about.Unit, found.Unit)
 	}
-	assert.Len(t, said.Telemetry.Metrics, 4)
+	assert.Len(t, said.Telemetry.Metrics, 5)
+}
+
+// A step that breaks is counted, and what comes after it is not held up.
+func TestBrokenStep(t *testing.T) {
+	heard := componenttest.NewTelemetry()
+	t.Cleanup(func() { require.NoError(t, heard.Shutdown(context.Background())) })
+	set := connectortest.NewNopSettings(metadata.Type)
+	set.TelemetrySettings = heard.NewTelemetrySettings()
+	made, err := newCounter(set, createDefaultConfig().(*Config))
+	require.NoError(t, err)
+	made.guard(context.Background(), "count", func() {
+		made.mu.Lock()
+		defer made.mu.Unlock()
+		panic("what the user said")
+	})
+	found := batch{}
+	found.take(calling("m"))
+	made.count(context.Background(), &found)
+	assert.EqualValues(t, 1, made.series())
+	assert.Equal(t, map[string]int64{"count": 1}, sums(t, heard, "otelcol_connector_context_ledger_errors"))
+	require.NoError(t, made.stop(context.Background()))
 }
 
 // Both sides may be given data by many at once while metrics are sent on.
@@ -87,7 +109,8 @@ func TestConcurrency(t *testing.T) {
 	for worker := range 8 {
 		all.Go(func() {
 			for i := range 50 {
-				entry := merged(id(string(rune('a'+worker))+string(rune('0'+i)), ""), map[string]any{"context_ledger.counted_by": "none"})
+				entry := merged(id(string(rune('a'+worker))+string(rune('0'+i)), ""),
+					map[string]any{"context_ledger.counted_by": "none"})
 				assert.NoError(t, told.traces.ConsumeTraces(context.Background(), spans(entry)))
 				assert.NoError(t, told.logs.ConsumeLogs(context.Background(), logs("context_ledger.entry", entry)))
 				if i%10 == 0 {

@@ -41,9 +41,11 @@ func (d *desk) processTraces(ctx context.Context, traces ptrace.Traces) (ptrace.
 	for _, from := range traces.ResourceSpans().All() {
 		for _, scope := range from.ScopeSpans().All() {
 			for _, span := range scope.Spans().All() {
-				if told, kind := d.reader.Span(scope.Scope(), span); kind != normalise.None {
-					found = append(found, newRecord(told, kind, span.Attributes()))
-				}
+				d.guard(ctx, "read", func() {
+					if told, kind := d.reader.Span(scope.Scope(), span); kind != normalise.None {
+						found = append(found, newRecord(told, kind, span.Attributes()))
+					}
+				})
 			}
 		}
 	}
@@ -60,9 +62,11 @@ func (d *desk) processLogs(ctx context.Context, logs plog.Logs) (plog.Logs, erro
 	for _, from := range logs.ResourceLogs().All() {
 		for _, scope := range from.ScopeLogs().All() {
 			for _, line := range scope.LogRecords().All() {
-				if told, kind := d.reader.Log(scope.Scope(), line); kind != normalise.None {
-					found = append(found, newRecord(told, kind, line.Attributes()))
-				}
+				d.guard(ctx, "read", func() {
+					if told, kind := d.reader.Log(scope.Scope(), line); kind != normalise.None {
+						found = append(found, newRecord(told, kind, line.Attributes()))
+					}
+				})
 			}
 		}
 	}
@@ -78,13 +82,15 @@ func (d *desk) processLogs(ctx context.Context, logs plog.Logs) (plog.Logs, erro
 func (d *desk) annotate(ctx context.Context, found []*record) {
 	now := time.Now()
 	slices.SortStableFunc(found, func(a, b *record) int { return a.call.Place.Start.Compare(b.call.Place.Start) })
-	fold(found)
+	d.guard(ctx, "fold", func() { fold(found) })
 	for _, told := range found {
-		if told.kind != normalise.Outcome {
-			d.state.Observe(&told.call, now)
-		}
-		d.tell(ctx, told)
-		told.write()
+		d.guard(ctx, "judge", func() {
+			if told.kind != normalise.Outcome {
+				d.state.Observe(&told.call, now)
+			}
+			d.tell(ctx, told)
+			told.write()
+		})
 	}
 	for _, done := range found {
 		*done = record{}

@@ -81,7 +81,8 @@ func TestCallsAreJudgedAsTheyBegan(t *testing.T) {
 	turn(1).ResourceSpans().MoveAndAppendTo(late.ResourceSpans())
 	got := processSpans(t, createDefaultConfig().(*Config), late)
 	assert.Equal(t, "hit <nil>", found(got.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).Attributes().AsRaw()))
-	assert.Equal(t, "cold previous_unknown", found(got.ResourceSpans().At(1).ScopeSpans().At(0).Spans().At(0).Attributes().AsRaw()))
+	assert.Equal(t, "cold previous_unknown",
+		found(got.ResourceSpans().At(1).ScopeSpans().At(0).Spans().At(0).Attributes().AsRaw()))
 }
 
 // Whatever attributes hold, no span is dropped, nothing that somebody else wrote is changed, and nothing breaks.
@@ -90,7 +91,8 @@ func FuzzSpans(f *testing.F) {
 	f.Add("\xff\x00", "[{\"role\":", int64(1)<<62, -1.0, []byte("{"), uint8(3))
 	names := []string{
 		"gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.usage.input_tokens", "gen_ai.usage.cache_read.input_tokens",
-		"gen_ai.input.messages", "gen_ai.conversation.id", "server.address", "openinference.span.kind", "llm.token_count.prompt",
+		"gen_ai.input.messages", "gen_ai.conversation.id", "server.address", "openinference.span.kind",
+		"llm.token_count.prompt",
 		"context_ledger.entry_id", "context_ledger.prefix_locator", "context_ledger.input_tokens", "context_ledger.dialect",
 		"gen_ai.usage.input_token_details", "gen_ai.prompt.0.content",
 	}

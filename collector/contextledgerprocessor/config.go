@@ -98,9 +98,10 @@ type PartitionConfig struct {
 
 func createDefaultConfig() component.Config {
 	return &Config{
-		Mode:         annotate,
-		Content:      ContentConfig{Read: true},
-		State:        StateConfig{MaxSessions: 100_000, MaxMiB: 200, CapturedMiB: 64, Idle: 24 * time.Hour, Replicas: noReplicas},
+		Mode:    annotate,
+		Content: ContentConfig{Read: true},
+		State: StateConfig{MaxSessions: 100_000, MaxMiB: 200, CapturedMiB: 64, Idle: 24 * time.Hour,
+			Replicas: noReplicas},
 		SaveInterval: time.Minute,
 		Partition:    PartitionConfig{MetadataKey: "context-ledger-session"},
 	}

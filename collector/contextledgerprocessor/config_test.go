@@ -26,10 +26,11 @@ func TestConfigIsRead(t *testing.T) {
 		InferExclusive: true,
 		DigestKey:      "secret",
 		Content:        ContentConfig{Remove: true, Attributes: []string{"our.prompt", "our.messages.*"}},
-		State:          StateConfig{MaxSessions: 5000, MaxMiB: 64, CapturedMiB: 16, Idle: time.Hour, Alone: true, Replicas: "none"},
-		Storage:        &storage,
-		SaveInterval:   10 * time.Second,
-		Partition:      PartitionConfig{MetadataKey: "context-ledger-session"},
+		State: StateConfig{MaxSessions: 5000, MaxMiB: 64, CapturedMiB: 16, Idle: time.Hour, Alone: true,
+			Replicas: "none"},
+		Storage:      &storage,
+		SaveInterval: 10 * time.Second,
+		Partition:    PartitionConfig{MetadataKey: "context-ledger-session"},
 	}, load(t, "context_ledger/all"))
 	split := load(t, "context_ledger/partition").(*Config)
 	assert.Equal(t, PartitionConfig{MetadataKey: "session"}, split.Partition)

@@ -63,7 +63,8 @@ func TestContentOfSpansIsRemoved(t *testing.T) {
 
 // Names that mean content in one dialect are taken away there, and stay everywhere else.
 func TestContentGoesByDialect(t *testing.T) {
-	traces := spans(map[string]any{"response": "secret", "duration_ms": 5}, map[string]any{"response": "of another program"})
+	traces := spans(map[string]any{"response": "secret", "duration_ms": 5},
+		map[string]any{"response": "of another program"})
 	list := traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans()
 	list.At(0).SetName("claude_code.tool")
 	got := processSpans(t, removing(), traces).ResourceSpans().At(0).ScopeSpans().At(0).Spans()
@@ -76,7 +77,8 @@ func TestContentOfRecordsIsRemoved(t *testing.T) {
 	records := logs("gen_ai.user.message", map[string]any{"gen_ai.system": "openai", "content": "secret"})
 	body := records.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).Body().SetEmptyMap()
 	body.PutStr("content", "secret")
-	details := logs("gen_ai.client.inference.operation.details", map[string]any{"gen_ai.input.messages": "secret", "k": "v"})
+	details := logs("gen_ai.client.inference.operation.details", map[string]any{"gen_ai.input.messages": "secret",
+		"k": "v"})
 	named := logs("", map[string]any{"event.name": "user_prompt", "prompt": "secret", "prompt_length": 6})
 	named.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).Body().SetStr("claude_code.user_prompt")
 	foreign := logs("", map[string]any{"prompt": "of another program"})
@@ -129,7 +131,8 @@ func removing() *Config {
 func processSpans(t *testing.T, config *Config, traces ptrace.Traces) ptrace.Traces {
 	t.Helper()
 	var sink consumertest.TracesSink
-	made, err := NewFactory().CreateTraces(context.Background(), processortest.NewNopSettings(metadata.Type), config, &sink)
+	made, err := NewFactory().CreateTraces(context.Background(), processortest.NewNopSettings(metadata.Type), config,
+		&sink)
 	require.NoError(t, err)
 	require.NoError(t, made.Start(context.Background(), componenttest.NewNopHost()))
 	require.NoError(t, made.ConsumeTraces(context.Background(), traces))

@@ -30,6 +30,7 @@ type desk struct {
 	metadataKey string
 	state       *ledger.State
 
+	broken  sync.Once
 	once    sync.Once
 	opened  error
 	keeper  *keeper
@@ -109,9 +110,9 @@ func (d *desk) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-expiry.C:
-			d.state.Sweep(now)
+			d.guard(ctx, "sweep", func() { d.state.Sweep(now) })
 		case <-saving.C:
-			d.keeper.save(ctx)
+			d.guard(ctx, "save", func() { d.keeper.save(ctx) })
 		}
 	}
 }

@@ -2,6 +2,6 @@
 // them: names and token counts are brought into one form, each call is held against the session that it continues, and
 // what the cache did and why is written beside what was there. It annotates and drops nothing.
 //
-// In the mode partition it does none of this, but splits batches by session, so that a queue between collectors can give
-// each session to one of them.
+// In the mode partition it does none of this, but splits batches by session, so that a queue between collectors can
+// give each session to one of them.
 package contextledgerprocessor

@@ -40,8 +40,8 @@ func (d *desk) newKeeper(ctx context.Context, host component.Host) (*keeper, err
 	return &keeper{client: client, state: d.state, logger: d.logger, telemetry: d.telemetry}, nil
 }
 
-// load brings back what was kept, and notes that calls may come from now on. What cannot be read is as if it had not been
-// kept: its sessions are then unknown, and said to be.
+// load brings back what was kept, and notes that calls may come from now on. What cannot be read is as if it had not
+// been kept: its sessions are then unknown, and said to be.
 func (k *keeper) load(ctx context.Context) {
 	if k == nil {
 		return

@@ -85,7 +85,8 @@ func TestStateIsKeptAtAnInterval(t *testing.T) {
 		return err == nil
 	}, time.Minute, 10*time.Millisecond)
 	require.NoError(t, made.Shutdown(context.Background()))
-	assert.Equal(t, map[string]int64{"": 1}, sums(t, heard, "otelcol_processor_context_ledger_snapshot_saves"), "nothing changed since")
+	assert.Equal(t, map[string]int64{"": 1}, sums(t, heard, "otelcol_processor_context_ledger_snapshot_saves"),
+		"nothing changed since")
 }
 
 // host has extensions and nothing else.

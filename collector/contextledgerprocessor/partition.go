@@ -17,7 +17,8 @@ import (
 )
 
 // sessionNames are attributes by which a record that is no call may say to which session it belongs.
-var sessionNames = []string{semconv.ContextLedgerSessionID, semconv.GenAIConversationID, "session.id", "conversation.id"}
+var sessionNames = []string{semconv.ContextLedgerSessionID, semconv.GenAIConversationID, "session.id",
+	"conversation.id"}
 
 // tracesPartitioner sends the spans of each session on by themselves, the session in the metadata of the request.
 type tracesPartitioner struct {
@@ -31,8 +32,12 @@ func (p *tracesPartitioner) ConsumeTraces(ctx context.Context, traces ptrace.Tra
 	for i, from := range traces.ResourceSpans().All() {
 		for j, scope := range from.ScopeSpans().All() {
 			for _, span := range scope.Spans().All() {
-				found, _ := p.desk().reader.Span(scope.Scope(), span)
-				part := parts.of(sessionKey(found.Task.Session, span.Attributes(), span.TraceID()), newTracesPart)
+				var session string
+				p.desk().guard(ctx, "read", func() {
+					found, _ := p.desk().reader.Span(scope.Scope(), span)
+					session = found.Task.Session
+				})
+				part := parts.of(sessionKey(session, span.Attributes(), span.TraceID()), newTracesPart)
 				span.MoveTo(part.list(i, j, from, scope).AppendEmpty())
 			}
 		}
@@ -54,8 +59,12 @@ func (p *logsPartitioner) ConsumeLogs(ctx context.Context, logs plog.Logs) error
 	for i, from := range logs.ResourceLogs().All() {
 		for j, scope := range from.ScopeLogs().All() {
 			for _, record := range scope.LogRecords().All() {
-				found, _ := p.desk().reader.Log(scope.Scope(), record)
-				part := parts.of(sessionKey(found.Task.Session, record.Attributes(), record.TraceID()), newLogsPart)
+				var session string
+				p.desk().guard(ctx, "read", func() {
+					found, _ := p.desk().reader.Log(scope.Scope(), record)
+					session = found.Task.Session
+				})
+				part := parts.of(sessionKey(session, record.Attributes(), record.TraceID()), newLogsPart)
 				record.MoveTo(part.list(i, j, from, scope).AppendEmpty())
 			}
 		}
@@ -152,8 +161,8 @@ func combined(errs []error) error {
 	return errors.Join(rejected...)
 }
 
-// tracesPart is what of a batch belongs to one session; resource and scope are the places in the batch of those that the
-// list of spans is for.
+// tracesPart is what of a batch belongs to one session; resource and scope are the places in the batch of those that
+// the list of spans is for.
 type tracesPart struct {
 	data            ptrace.Traces
 	spans           ptrace.SpanSlice

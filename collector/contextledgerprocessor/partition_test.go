@@ -97,7 +97,8 @@ func TestRefusedParts(t *testing.T) {
 	}
 	for _, c := range cases {
 		told := &partsSeen{answers: c.answers}
-		traces := spans(map[string]any{"session.id": "s1"}, map[string]any{"session.id": "s2"}, map[string]any{"session.id": "s3"})
+		traces := spans(map[string]any{"session.id": "s1"}, map[string]any{"session.id": "s2"},
+			map[string]any{"session.id": "s3"})
 		err := newTracesPartitioner(t, told).ConsumeTraces(context.Background(), traces)
 		require.Error(t, err)
 		assert.Equal(t, c.permanent, consumererror.IsPermanent(err))

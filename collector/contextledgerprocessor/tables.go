@@ -46,7 +46,7 @@ func (c *Config) reader(known *facts.Lore) (*normalise.Normaliser, error) {
 	}
 	made, err := normalise.New(normalise.Options{
 		Table: table, Hosts: hosts, Lore: known, Infer: c.InferExclusive, DigestKey: string(c.DigestKey),
-		Content: c.Content.Read,
+		Content: c.Content.Read && c.Mode == annotate,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("dialects: %w", err)
@@ -62,6 +62,7 @@ func (c *Config) sessions(known *facts.Lore, now time.Time) (*ledger.State, erro
 	}
 	return ledger.New(ledger.Options{
 		Sessions: c.State.MaxSessions, Bytes: int64(c.State.MaxMiB) << 20, CapturedBytes: captured, Idle: c.State.Idle,
-		Alone: c.State.Alone, Moving: c.State.Replicas == divideSessions, Split: c.State.Replicas == divideCalls, Key: string(c.DigestKey), Lore: known,
+		Alone: c.State.Alone, Moving: c.State.Replicas == divideSessions, Split: c.State.Replicas == divideCalls,
+		Key: string(c.DigestKey), Lore: known,
 	}, now)
 }

@@ -2,6 +2,7 @@ package contextledgerprocessor
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -13,6 +14,8 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/contextledgerprocessor/internal/metadata"
@@ -33,12 +36,14 @@ func TestOwnTelemetry(t *testing.T) {
 		"context_ledger.cache_outcome": "miss", "context_ledger.miss_cause": "a word of somebody's own",
 		"context_ledger.input_tokens": 10, "context_ledger.cached_tokens": 20,
 	}
-	forged := map[string]any{"context_ledger.dialect": "a dialect of somebody's own", "context_ledger.cache_outcome": "hit"}
+	forged := map[string]any{"context_ledger.dialect": "a dialect of somebody's own",
+		"context_ledger.cache_outcome": "hit"}
 	require.NoError(t, made.ConsumeTraces(context.Background(), spans(ours, forged, map[string]any{"http.method": "GET"})))
 	for number := range 3 {
 		require.NoError(t, made.ConsumeTraces(context.Background(), turn(number+1)))
 	}
-	assert.Equal(t, map[string]int64{"context_ledger": 1, "gen_ai": 3, "none": 1}, sums(t, heard, "otelcol_processor_context_ledger_calls"))
+	assert.Equal(t, map[string]int64{"context_ledger": 1, "gen_ai": 3, "none": 1}, sums(t, heard,
+		"otelcol_processor_context_ledger_calls"))
 	assert.Equal(t, map[string]int64{"": 1}, sums(t, heard, "otelcol_processor_context_ledger_invariant_violations"))
 	assert.Equal(t, map[string]int64{"": 3}, sums(t, heard, "otelcol_processor_context_ledger_sessions"))
 	assert.Equal(t, map[string]int64{"none none": 2, "collector previous_unknown": 1, "collector none": 2},
@@ -59,7 +64,8 @@ func TestMetadataIsTrue(t *testing.T) {
 	}
 	require.NoError(t, yaml.Unmarshal(text, &said))
 	assert.Equal(t, metadata.Type.String(), said.Type)
-	assert.Equal(t, map[string][]string{strings.ToLower(metadata.TracesStability.String()): {"traces", "logs"}}, said.Status.Stability)
+	assert.Equal(t, map[string][]string{strings.ToLower(metadata.TracesStability.String()): {"traces", "logs"}},
+		said.Status.Stability)
 	heard := componenttest.NewTelemetry()
 	t.Cleanup(func() { require.NoError(t, heard.Shutdown(context.Background())) })
 	moved := moveAll(t, heard)
@@ -81,6 +87,7 @@ func moveAll(t *testing.T, heard *componenttest.Telemetry) int {
 		made.ProcessorContextLedgerAmbiguous, made.ProcessorContextLedgerCalls, made.ProcessorContextLedgerVerdicts,
 		made.ProcessorContextLedgerInvariantViolations, made.ProcessorContextLedgerSnapshotFailures,
 		made.ProcessorContextLedgerSnapshotSaves, made.ProcessorContextLedgerSnapshotWritten,
+		made.ProcessorContextLedgerErrors,
 	}
 	for _, counter := range counters {
 		counter.Add(context.Background(), 1)
@@ -111,4 +118,23 @@ func sums(t *testing.T, heard *componenttest.Telemetry, name string) map[string]
 		found[strings.Join(words, " ")] += point.Value
 	}
 	return found
+}
+
+// A step that breaks is counted, and told once, without the text of what broke.
+func TestBrokenStep(t *testing.T) {
+	heard := componenttest.NewTelemetry()
+	t.Cleanup(func() { require.NoError(t, heard.Shutdown(context.Background())) })
+	logged, lines := observer.New(zap.InfoLevel)
+	set := processortest.NewNopSettings(metadata.Type)
+	set.TelemetrySettings = heard.NewTelemetrySettings()
+	set.Logger = zap.New(logged)
+	made, err := newDesk(set, createDefaultConfig().(*Config))
+	require.NoError(t, err)
+	for range 3 {
+		made.guard(context.Background(), "judge", func() { panic("what the user said") })
+	}
+	assert.Equal(t, map[string]int64{"judge": 3}, sums(t, heard, "otelcol_processor_context_ledger_errors"))
+	require.Equal(t, 1, lines.Len())
+	assert.NotContains(t, lines.All()[0].Message+fmt.Sprint(lines.All()[0].ContextMap()), "what the user said")
+	require.NoError(t, made.close(context.Background()))
 }

@@ -11,7 +11,8 @@ import (
 // noWord stands for no word, and for one that somebody sent and nobody here has: those are never told in our telemetry.
 const noWord = "none"
 
-// words has the attributes of the processor's own telemetry, made once: of each dialect, and of each cause by each judge.
+// words has the attributes of the processor's own telemetry, made once: of each dialect, and of each cause by each
+// judge.
 type words struct {
 	dialects map[string]metric.MeasurementOption
 	verdicts map[[2]string]metric.MeasurementOption

@@ -44,8 +44,8 @@ func (v *Values[K, V]) Take(key K, create func() (V, error)) (*Lease[K, V], erro
 	return &Lease[K, V]{Value: found.value, key: key, of: v}, nil
 }
 
-// Release gives the claim back and tells whether it was the last one on the value. Doing it again does nothing and tells
-// false.
+// Release gives the claim back and tells whether it was the last one on the value. Doing it again does nothing and
+// tells false.
 func (l *Lease[K, V]) Release() bool {
 	last := false
 	l.once.Do(func() { last = l.of.release(l.key) })

@@ -15,6 +15,7 @@ type TelemetryBuilder struct {
 	mu                                  sync.Mutex
 	registrations                       []metric.Registration
 	ConnectorContextLedgerEntries       metric.Int64Counter
+	ConnectorContextLedgerErrors        metric.Int64Counter
 	ConnectorContextLedgerFlushFailures metric.Int64Counter
 	ConnectorContextLedgerOverflow      metric.Int64Counter
 	ConnectorContextLedgerSeries        metric.Int64ObservableUpDownCounter
@@ -23,7 +24,7 @@ type TelemetryBuilder struct {
 // NewTelemetryBuilder makes the instruments on the meter provider of `settings`.
 func NewTelemetryBuilder(settings component.TelemetrySettings) (*TelemetryBuilder, error) {
 	b := &TelemetryBuilder{meter: settings.MeterProvider.Meter(ScopeName)}
-	var errs [4]error
+	var errs [5]error
 	b.ConnectorContextLedgerEntries, errs[0] = b.meter.Int64Counter(
 		"otelcol_connector_context_ledger_entries",
 		metric.WithDescription("Entries that were read, by what became of them [Development]"),
@@ -43,6 +44,11 @@ func NewTelemetryBuilder(settings component.TelemetrySettings) (*TelemetryBuilde
 		"otelcol_connector_context_ledger_series",
 		metric.WithDescription("Series that are held [Development]"),
 		metric.WithUnit("{series}"),
+	)
+	b.ConnectorContextLedgerErrors, errs[4] = b.meter.Int64Counter(
+		"otelcol_connector_context_ledger_errors",
+		metric.WithDescription("Steps that broke, by the stage [Development]"),
+		metric.WithUnit("{error}"),
 	)
 	return b, errors.Join(errs[:]...)
 }

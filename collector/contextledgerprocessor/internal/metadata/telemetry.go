@@ -16,6 +16,7 @@ type TelemetryBuilder struct {
 	registrations                             []metric.Registration
 	ProcessorContextLedgerAmbiguous           metric.Int64Counter
 	ProcessorContextLedgerCalls               metric.Int64Counter
+	ProcessorContextLedgerErrors              metric.Int64Counter
 	ProcessorContextLedgerEvictions           metric.Int64ObservableCounter
 	ProcessorContextLedgerInvariantViolations metric.Int64Counter
 	ProcessorContextLedgerSessions            metric.Int64ObservableUpDownCounter
@@ -38,10 +39,15 @@ func (b *TelemetryBuilder) makeCounters() error {
 		into                    *metric.Int64Counter
 		name, description, unit string
 	}{
-		{&b.ProcessorContextLedgerAmbiguous, "ambiguous", "Calls whose token counts could not be read for certain, by the dialect they were told in", "{call}"},
+		{&b.ProcessorContextLedgerAmbiguous, "ambiguous",
+			"Calls whose token counts could not be read for certain, by the dialect they were told in", "{call}"},
 		{&b.ProcessorContextLedgerCalls, "calls", "Calls that were found, by the dialect they were told in", "{call}"},
-		{&b.ProcessorContextLedgerInvariantViolations, "invariant_violations", "Calls that say that more was cached than sent", "{call}"},
-		{&b.ProcessorContextLedgerSnapshotFailures, "snapshot_failures", "Times that the state could not be loaded or saved, by the step", "{snapshot}"},
+		{&b.ProcessorContextLedgerErrors, "errors",
+			"Steps that broke, by the stage; what they were about went on as it was", "{error}"},
+		{&b.ProcessorContextLedgerInvariantViolations, "invariant_violations",
+			"Calls that say that more was cached than sent", "{call}"},
+		{&b.ProcessorContextLedgerSnapshotFailures, "snapshot_failures",
+			"Times that the state could not be loaded or saved, by the step", "{snapshot}"},
 		{&b.ProcessorContextLedgerSnapshotSaves, "snapshot_saves", "Times that the state was saved", "{snapshot}"},
 		{&b.ProcessorContextLedgerSnapshotWritten, "snapshot_written", "Bytes of the state that were saved", "By"},
 		{&b.ProcessorContextLedgerVerdicts, "verdicts", "Calls that were judged, by the cause and by who found it", "{call}"},
