@@ -245,13 +245,13 @@ def test_another_process_goes_on(provider: Provider, ledger: Ledger) -> None:
 
 BEGINS = f"""
 {START}
-import subprocess, time
+import os, subprocess, time
 from otel_context_ledger import compaction
 with client() as using:
     call(using)
     compaction("c-1").start()
     call(using)
-    while '"c-1"' not in open("ledger.jsonl").read():
+    while not os.path.exists("ledger.jsonl") or '"c-1"' not in open("ledger.jsonl").read():
         time.sleep(0.01)
     starter, child = sys.argv[2], "import sys; exec(sys.argv[2])"
     subprocess.run([starter, sys.executable, "-c", child, sys.argv[1], sys.argv[3]], check=True)
