@@ -1,7 +1,8 @@
 """The built wheel, not the checkout, under every Python found here beside the oldest and newest SDKs, and in the real
 clients.
 
-The tests run in a folder that holds them and `spec/` alone, so that only the installed package can be imported.
+The tests run in a folder that holds them, `spec/` and configurations alone, so that only the installed package can be
+imported.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import nox
 nox.options.default_venv_backend = "venv"
 nox.options.sessions = ["wheel"]
 ROOT = Path(__file__).parent
+COLLECTOR = ROOT / "dist" / "otelcol-context-ledger"
 PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
 OLDEST = [
     "openai==1.26.0",
@@ -89,16 +91,20 @@ def clients(session: nox.Session, client: str) -> None:
 @nox.session
 @nox.parametrize("peer", list(PEERS), ids=list(PEERS))
 def peers(session: nox.Session, peer: str) -> None:
-    """Another instrumentation beside the ledger, in an environment of its own, compared with the same program bare."""
+    """Another instrumentation beside the ledger, in an environment of its own, compared with the same program bare; and
+    its spans alone through the collector, where one was built."""
     session.env["PEER"] = peer
-    _test(session, [*PEERS_SDK, *PEERS[peer]], [f"tests/peers/with_{name}.py" for name in ("calls", "zero_code")])
+    if COLLECTOR.exists():
+        session.env.setdefault("OTELCOL", str(COLLECTOR))
+    tests = [f"tests/peers/with_{name}.py" for name in ("calls", "zero_code", "collector")]
+    _test(session, [*PEERS_SDK, *PEERS[peer]], tests)
 
 
 def _test(session: nox.Session, packages: list[str], tests: list[str]) -> None:
     """These tests, in an environment with the built wheel and these packages."""
     folder = Path(session.create_tmp()).resolve() / "wheel"
     shutil.rmtree(folder, ignore_errors=True)
-    for name in ("tests", "spec"):
+    for name in ("tests", "spec", "collector/configs"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     session.run("python", "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder), str(ROOT))
     built = next(folder.glob("otel_context_ledger-*.whl"))

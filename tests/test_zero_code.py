@@ -59,9 +59,9 @@ def entries(folder: Path) -> list[dict[str, Any]]:
     return [flat(entry) for entry in store.read(folder / "ledger.jsonl").entries]  # type: ignore[arg-type]
 
 
-def otlp(receiver: Receiver | None = None) -> dict[str, str]:
-    """The standard variables that send all three signals to a receiver, or to a port where nobody listens."""
-    url = receiver.url if receiver else "http://127.0.0.1:9"
+def otlp(receiver: Receiver | str | None = None) -> dict[str, str]:
+    """The standard variables that send all three signals to a receiver or URL, or to a port where nobody listens."""
+    url = (receiver.url if isinstance(receiver, Receiver) else receiver) if receiver else "http://127.0.0.1:9"
     exporters = {f"OTEL_{signal}_EXPORTER": "otlp" for signal in ("TRACES", "METRICS", "LOGS")}
     return exporters | {"OTEL_EXPORTER_OTLP_ENDPOINT": url, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}
 

@@ -30,7 +30,8 @@ IDLE_SECONDS = 30.0
 class Provider(ThreadingHTTPServer):
     """A provider on 127.0.0.1: `with Provider() as provider: OpenAI(base_url=f"{provider.url}/kimi/v1")`.
 
-    `requests` holds what arrived, in order of arrival.
+    `requests` holds what arrived, in order of arrival. Ids of answers count from `first` on: those of two providers are
+    not the same.
     """
 
     daemon_threads = True
@@ -42,6 +43,7 @@ class Provider(ThreadingHTTPServer):
         plan: Plan | None = None,
         rules: CacheRules | None = None,
         port: int = 0,
+        first: int = 1,
     ) -> None:
         self.requests: list[Received] = []
         self.script = script or always(Answer())
@@ -49,7 +51,7 @@ class Provider(ThreadingHTTPServer):
         self.cache = PrefixCache(rules or CacheRules())
         self.conversations = Conversations()
         self.verdicts = Verdicts()
-        self._numbers = itertools.count(1)
+        self._numbers = itertools.count(first)
         self._connections: set[socket.socket] = set()
         super().__init__(("127.0.0.1", port), _Exchange)
 
