@@ -62,9 +62,15 @@ clients: $(STAMP) ## the real clients, each in an environment of its own
 peers: $(STAMP) ## other instrumentations beside the ledger, each in an environment of its own
 	$(NOX) -s peers
 
-demo: $(STAMP) ## a small coding agent, and what its context cost (ENGINE=llama: against a real engine)
+# Where there is no Go, a collector that was built before is taken.
+demo: $(STAMP) ## a small coding agent, and what its context cost (ENGINE=llama: a real engine; STACK=1: by the collector)
 	@if [ "$$ENGINE" = llama ]; then $(MAKE) -s $(ENGINE_STAMP); fi
-	@$(BIN)/python -m examples.demo
+	@test -z "$(STACK)" || command -v $(GO) >/dev/null || test -x $(COLLECTOR) || { \
+	  echo "STACK=1 runs the demo through the collector, and the collector needs Go 1.26 or newer (https://go.dev/dl)."; \
+	  echo "\`make demo\` alone works without it."; exit 1; }
+	@if [ -n "$(STACK)" ] && command -v $(GO) >/dev/null; then \
+	  echo "building the collector (minutes the first time)"; $(MAKE) -s collector; fi
+	@$(BIN)/python -m examples.demo $(if $(STACK),--collector $(COLLECTOR))
 
 bench: $(STAMP) ## added CPU per call and per stream event, as shares of the SDK's own
 	$(BIN)/python -m benchmarks
@@ -98,7 +104,7 @@ check-collector: ## formatting, lint and generated sources of the collector
 # Go keeps what a test said of files outside of its module, where the vectors lie: -count=1.
 test-collector: collector $(STAMP) ## tests of the collector, with the built binary and, where it is installed, a Prometheus
 	cd collector && OTELCOL=$(COLLECTOR) PROMETHEUS="$$(command -v prometheus)" $(GO) test -count=1 -race ./...
-	OTELCOL=$(COLLECTOR) $(BIN)/python -m pytest -q tests/test_collector.py
+	OTELCOL=$(COLLECTOR) $(BIN)/python -m pytest -q tests/test_collector.py tests/test_counted.py tests/test_stack.py
 
 test-scale-out: collector ## the tier of several collectors, against a real Kafka (needs Go, Java 17 and Maven)
 	cd collector && OTELCOL=$(COLLECTOR) configs/with-kafka.sh $(GO) test -count=1 -run 'TestScaleOut|TestLedger' ./configs

@@ -2,11 +2,12 @@
 task that fails and succeeds while every call is cached, and let the ledger say whether that was right.
 
     [ENGINE=llama [ENGINE_ARCH=kimi-k3]] python examples/demo.py
-        [--mistakes none|tools,clock,prune] [--ledger demo/ledger.jsonl]
+        [--mistakes none|tools,clock,prune] [--ledger demo/ledger.jsonl] [--collector dist/otelcol-context-ledger]
 
 Without ENGINE the simulated provider answers. With it, llama.cpp does, with a model of random weights in the Kimi K3
-architecture or, on request, the `llama` one: scripted steps, real cache; the second act is left out. Exit code 1 if a
-planted mistake was not named, or if anything else was blamed.
+architecture or, on request, the `llama` one: scripted steps, real cache; the second act is left out. With a collector
+all of it goes through that as well, and a screen says what arrived where. Exit code 1 if a planted mistake was not
+named, if anything else was blamed, or if something did not arrive.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -32,6 +33,7 @@ import mistakes  # noqa: E402 (both directories must be importable first)
 import pairs  # noqa: E402
 import sample_repository  # noqa: E402
 import script  # noqa: E402
+import stack  # noqa: E402
 import verdict  # noqa: E402
 
 from tests.provider import Answer, Provider, ToolCall, always, by_turn  # noqa: E402
@@ -67,56 +69,72 @@ def program(name: str) -> str:
     return str(Path(sys.executable).with_name(name))
 
 
-def run_agent(base: str, ledger: Path, name: str, *flags: str, folder: Path | None = None) -> int:
-    """An agent as its user would start it: no code changed, environment variables only."""
-    quiet = {f"OTEL_{signal}_EXPORTER": "none" for signal in ("TRACES", "METRICS", "LOGS")}
-    environment = (
-        quiet
-        | os.environ
-        | {
-            "OPENAI_BASE_URL": base,
-            "OPENAI_API_KEY": "none-needed",
-            "CONTEXT_LEDGER_FILE": str(ledger),
-            "CONTEXT_LEDGER_SURFACES": f"{urlsplit(base).netloc}=kimi_open_platform",
-        }
-    )
+QUIET = {f"OTEL_{signal}_EXPORTER": "none" for signal in ("TRACES", "METRICS", "LOGS")}
+
+
+def run_agent(
+    environment: Mapping[str, str], base: str, ledger: Path, name: str, *flags: str, folder: Path | None = None
+) -> int:
+    """An agent as its user would start it: no code changed, environment variables only; its exit code."""
+    asked = {
+        "OPENAI_BASE_URL": base,
+        "OPENAI_API_KEY": "none-needed",
+        "CONTEXT_LEDGER_FILE": str(ledger),
+        "CONTEXT_LEDGER_SURFACES": f"{urlsplit(base).netloc}=kimi_open_platform",
+    }
     line = [program("opentelemetry-instrument"), sys.executable, str(EXAMPLES / name), *flags]
-    return subprocess.run(line, env=environment, cwd=folder, check=False).returncode
+    return subprocess.run(line, env={**environment, **asked}, cwd=folder, check=False).returncode
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Run the example agent and explain what its context cost.")
     parser.add_argument("--mistakes", default=",".join(mistakes.SCHEDULE))
     parser.add_argument("--ledger", type=Path, default=ROOT / "demo" / "ledger.jsonl")
+    parser.add_argument(
+        "--collector", default="", help="the binary of a collector that everything goes through as well"
+    )
     return parser.parse_args()
 
 
 def main() -> int:
     chosen, engine = arguments(), os.environ.get("ENGINE", "")
-    chosen.ledger.parent.mkdir(parents=True, exist_ok=True)
-    chosen.ledger.unlink(missing_ok=True)
+    first, second = chosen.ledger, chosen.ledger.with_name("second.jsonl")
+    first.parent.mkdir(parents=True, exist_ok=True)
+    for ledger in (first, second):
+        ledger.unlink(missing_ok=True)
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    if not chosen.collector:
+        return 0 if acts(chosen, engine, QUIET | os.environ, console) else 1
+    folder = first.with_name("collector")
+    with stack.opened(chosen.collector, folder) as through:
+        done = acts(chosen, engine, os.environ | through.environment, console)
+        rows = stack.judge(through.to, [ledger for ledger in (first, second) if ledger.exists()])
+        return 0 if stack.show(rows, folder, console) and done else 1
+
+
+def acts(chosen: argparse.Namespace, engine: str, environment: Mapping[str, str], console: Console) -> bool:
+    """Both acts; whether the ledger named what was planted in them."""
     flags = ["--mistakes", chosen.mistakes, *(["--small", "--scripted"] if engine else [])]
     with backend(engine) as base:
-        failed = run_agent(base, chosen.ledger, "agent.py", *flags)
+        failed = run_agent(environment, base, chosen.ledger, "agent.py", *flags)
     if failed or not chosen.ledger.exists():
         print("the agent failed" if failed else "the agent ran, but nothing wrote a ledger", file=sys.stderr)
-        return 1
+        return False
     subprocess.run([program("context-ledger"), "show", "--file", str(chosen.ledger)], check=False)
     found = verdict.judge(verdict.read(chosen.ledger), mistakes.chosen(chosen.mistakes))
-    console = Console(width=None if sys.stdout.isatty() else WIDTH)
     verdict.show(found, console)
-    return 0 if found.holds and (engine or second_act(chosen.ledger.with_name("second.jsonl"), console)) else 1
+    second = chosen.ledger.with_name("second.jsonl")
+    return found.holds and bool(engine or second_act(environment, second, console))
 
 
-def second_act(ledger: Path, console: Console) -> bool:
+def second_act(environment: Mapping[str, str], ledger: Path, console: Console) -> bool:
     """The task that fails once, in a work tree of its own; whether the ledger said what was wrong with cached calls."""
-    ledger.unlink(missing_ok=True)
     print("\nSecond act: a task, two attempts, and a cache that looks perfect", flush=True)
     with tempfile.TemporaryDirectory(prefix="tally-") as directory, Provider(always(Answer("I go on."))) as provider:
         workspace = Path(directory).resolve()
         sample_repository.create(workspace)
         subprocess.run(["git", "init", "-q"], cwd=workspace, check=True)
-        if run_agent(f"{provider.url}/kimi/v1", ledger, "second_act.py", folder=workspace):
+        if run_agent(environment, f"{provider.url}/kimi/v1", ledger, "second_act.py", folder=workspace):
             return False
     line = [program("context-ledger"), "tasks", "--file", str(ledger)]
     subprocess.run(line, check=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -90,10 +91,36 @@ def calls(requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
+def events(requests: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
+    """(event name, attributes) of every log record in OTLP/JSON requests."""
+    return [
+        (record.get("eventName", ""), _plain(record.get("attributes", ())))
+        for request in requests
+        for resource in request.get("resourceLogs", ())
+        for scope in resource["scopeLogs"]
+        for record in scope["logRecords"]
+    ]
+
+
 def total(scraped: str, metric: str) -> float:
     """The sum over all series of a metric in Prometheus' text form."""
-    lines = (line.partition(" # ")[0] for line in scraped.splitlines() if line.startswith(f"{metric}{{"))
-    return sum(float(line.rpartition("} ")[2].split()[0]) for line in lines)
+    return sum(value for _, value in _series(scraped, metric))
+
+
+def by(scraped: str, metric: str, label: str) -> dict[str, float]:
+    """The sums over the series of a metric by the values of one of its labels."""
+    sums: dict[str, float] = {}
+    for labels, value in _series(scraped, metric):
+        found = re.search(rf'\b{label}="([^"]*)"', labels)
+        if found:
+            sums[found[1]] = sums.get(found[1], 0) + value
+    return sums
+
+
+def _series(scraped: str, metric: str) -> Iterator[tuple[str, float]]:
+    """(labels, value) of each series; what follows a value is its exemplar."""
+    for labels, rest in re.findall(rf"^{metric}\{{(.*?)\}} (\S+)", scraped, re.MULTILINE):
+        yield labels, float(rest)
 
 
 def _plain(attributes: Any) -> dict[str, Any]:
