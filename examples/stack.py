@@ -24,6 +24,8 @@ from verdict import Entry, find
 from tests import collector
 
 QUICK = {"connectors": {"context_ledger": {"metrics_flush_interval": "500ms"}}}
+# How near to each other two sums of money are that are the same.
+CLOSE = 1e-9
 FILE, ENDPOINT = "its file", "its Prometheus endpoint"
 
 
@@ -60,20 +62,22 @@ class Row:
 
     @property
     def whole(self) -> bool:
-        return math.isclose(self.sent, self.arrived, rel_tol=1e-9)
+        return math.isclose(self.sent, self.arrived, rel_tol=CLOSE)
 
 
 def judge(to: collector.Collector, ledgers: Sequence[Path]) -> list[Row]:
     """Ends the collector, and holds what it has against the ledger files."""
     entries = [entry for ledger in ledgers for entry in verdict.read(ledger)]
     others = [json.loads(line) for ledger in ledgers for line in ledger.read_text("utf-8").splitlines()]
-    scraped = to.scrape("context_ledger_calls_total", len(entries))
+    sums = _sums(entries, others)
+    for name, sent in sums.items():
+        scraped = to.scrape(f"context_ledger_{name}_total", sent * (1 - CLOSE))
     requests = to.stop()
     told = Counter(event for event, _ in collector.events(requests))
     return [
         Row("calls, as spans", len(entries), len(collector.calls(requests)), FILE),
         Row("calls, as log records", len(entries), told["context_ledger.entry"], FILE),
-        *_counted(_sums(entries, others), scraped),
+        *_counted(sums, scraped),
         *_missed(entries, scraped),
     ]
 
