@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from typing import Any
 
 import openai
 from opentelemetry import trace
@@ -31,7 +32,9 @@ def main(peer: str, otlp: str, urls: Mapping[str, str]) -> None:
     for name, conversation in CONVERSATIONS.items():
         with trace.get_tracer("agent").start_as_current_span("task"):
             for at in range(len(conversation.turns)):
-                answer = clients[conversation.host].chat.completions.create(**arguments(name, at))
+                client = clients[conversation.host]
+                surface = client.responses if conversation.responses else client.chat.completions
+                answer: Any = surface.create(**arguments(name, at))
                 if conversation.turns[at].stream:
                     list(answer)
         sent = exporter.export(installed.finished(exported))

@@ -41,11 +41,11 @@ func (n *Normaliser) ContentOf(dialect string) []string {
 func (d *dialect) captured(attrs pcommon.Map) *call.Content {
 	for i := range d.capture {
 		places := &d.capture[i]
-		messages := parts(attrs, places.Messages)
+		messages := parts(attrs, places.Messages, "messages", "input")
 		if len(messages) == 0 {
 			continue
 		}
-		found := &call.Content{Form: d.name, Tools: parts(attrs, places.Tools), System: parts(attrs, places.System)}
+		found := &call.Content{Form: d.name, Tools: parts(attrs, places.Tools, "tools"), System: parts(attrs, places.System, "system")}
 		leading := 0
 		for leading < len(messages) && instructs(messages[leading]) {
 			leading++
@@ -57,10 +57,10 @@ func (d *dialect) captured(attrs pcommon.Map) *call.Content {
 	return nil
 }
 
-// parts gives the parts at the first place that holds any, each as JSON.
-func parts(attrs pcommon.Map, places []string) [][]byte {
+// parts gives the parts at the first place that holds any, each as JSON. Members are where they are in a whole request.
+func parts(attrs pcommon.Map, places []string, members ...string) [][]byte {
 	for _, place := range places {
-		found := listedParts(attrs, place)
+		found := listedParts(attrs, place, members)
 		if strings.HasSuffix(place, ".") {
 			found = numbered(attrs, place)
 		}
@@ -73,14 +73,14 @@ func parts(attrs pcommon.Map, places []string) [][]byte {
 
 // listedParts gives the items of a list, which may be a text of JSON, or texts of JSON in a list; of anything else, it
 // alone.
-func listedParts(attrs pcommon.Map, place string) [][]byte {
+func listedParts(attrs pcommon.Map, place string, members []string) [][]byte {
 	value, ok := attrs.Get(place)
 	if !ok {
 		return nil
 	}
 	switch value.Type() {
 	case pcommon.ValueTypeStr:
-		return itemsOf(value.Str())
+		return itemsOf(value.Str(), members)
 	case pcommon.ValueTypeSlice:
 		var found [][]byte
 		for _, item := range value.Slice().All() {
@@ -101,16 +101,18 @@ func asJSON(value pcommon.Value) ([]byte, error) {
 	return json.Marshal(value.AsRaw())
 }
 
-// itemsOf gives the items of a list in JSON; of an object those of its messages, and of a list in a list those of the
-// inner one, as some write them.
-func itemsOf(text string) [][]byte {
+// itemsOf gives the items of a list in JSON; of an object those of the first of some members that is one, and of a list
+// in a list those of the inner one, as some write them.
+func itemsOf(text string, members []string) [][]byte {
 	if len(text) > maxCaptured {
 		return nil
 	}
 	items := unlisted([]byte(text))
-	var object struct{ Messages json.RawMessage }
+	var object map[string]json.RawMessage
 	if items == nil && json.Unmarshal([]byte(text), &object) == nil {
-		items = unlisted(object.Messages)
+		for at := 0; at < len(members) && items == nil; at++ {
+			items = unlisted(object[members[at]])
+		}
 	}
 	if len(items) == 1 {
 		if inner := unlisted(items[0]); inner != nil {

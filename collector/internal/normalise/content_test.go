@@ -66,6 +66,26 @@ func TestCapturedRequestsAreReadPartByPart(t *testing.T) {
 				Messages: raw(`{"role":"tool"}`, `{"role":"assistant","tool_calls.0.tool_call.id":"c1"}`),
 			},
 		},
+		"langfuse": {
+			attrs: map[string]any{
+				"langfuse.observation.type":  "generation",
+				"langfuse.observation.input": `{"tools":[{"name":"read"}],"messages":[{"role":"system","content":"s"},{"role":"user","content":"hi"}]}`,
+			},
+			want: &call.Content{
+				Form: "langfuse", Tools: raw(`{"name":"read"}`), System: raw(`{"role":"system","content":"s"}`),
+				Messages: raw(`{"role":"user","content":"hi"}`),
+			},
+		},
+		"langfuse, Responses": {
+			attrs: map[string]any{
+				"langfuse.observation.type":  "generation",
+				"langfuse.observation.input": `{"input":[{"role":"system","content":"s"},{"role":"user","content":"hi"}],"tools":[{"name":"read"}]}`,
+			},
+			want: &call.Content{
+				Form: "langfuse", Tools: raw(`{"name":"read"}`), System: raw(`{"role":"system","content":"s"}`),
+				Messages: raw(`{"role":"user","content":"hi"}`),
+			},
+		},
 		"openllmetry": {
 			scope: "opentelemetry.instrumentation.openai.v1",
 			attrs: map[string]any{

@@ -16,10 +16,11 @@ type seat struct {
 // if the span of one is right inside that of the other, or if both name the same response and one lasted while the other
 // did; two that name different responses, or have an entry of ours each, never are. Of a framework's span and the
 // client's inside it the client's knows more, of an entry of ours and any other span the entry does. What the better one
-// does not know of whose call it was, and of what was sent, it takes from the other.
+// does not know of whose call it was, and of what was sent, it takes from the other. A response that only the worse one
+// names is the better one's, too: a third record that names it, beside them, is the same call.
 func Repeated(calls []*call.Call) []bool {
 	found := make([]bool, len(calls))
-	spans, answers := map[seat]int{}, map[string]int{}
+	spans, answers, better := map[seat]int{}, map[string]int{}, map[int]int{}
 	for i, one := range calls {
 		if at := (seat{one.Place.Trace, one.Place.Span}); !at.trace.IsEmpty() && !at.span.IsEmpty() {
 			spans[at] = i
@@ -28,14 +29,20 @@ func Repeated(calls []*call.Call) []bool {
 	for i, inner := range calls {
 		outer, inside := spans[seat{inner.Place.Trace, inner.Place.Parent}]
 		if inside && outer != i && !apart(inner, calls[outer]) {
-			found[told(calls, i, outer)] = true
+			worse := told(calls, i, outer)
+			found[worse], better[worse] = true, i+outer-worse
+		}
+	}
+	for worse := range better {
+		if answer := calls[worse].Request.ResponseID; answer != "" {
+			answers[answer] = best(better, worse)
 		}
 	}
 	for i, one := range calls {
 		answer := one.Request.ResponseID
 		earlier, again := answers[answer]
 		switch {
-		case answer == "" || found[i]:
+		case answer == "" || found[i] || again && earlier == i:
 		case again && together(one, calls[earlier]) && !apart(one, calls[earlier]):
 			inner, outer := nested(calls, i, earlier)
 			worse := told(calls, inner, outer)
@@ -45,6 +52,18 @@ func Repeated(calls []*call.Call) []bool {
 		}
 	}
 	return found
+}
+
+// best gives the record that tells best what another one tells: the innermost, however many are around it.
+func best(better map[int]int, of int) int {
+	for range better {
+		next, known := better[of]
+		if !known {
+			break
+		}
+		of = next
+	}
+	return of
 }
 
 // told gives the worse of two records of one call, after the better one took what it did not know.

@@ -59,6 +59,14 @@ func TestOneOfTwoSpansRepeatsTheCall(t *testing.T) {
 		"an answer that a gateway gave again": {
 			[]*call.Call{lasting(placed(1, 1, 0, "r"), 0, 9), lasting(placed(2, 2, 0, "r"), 10, 11)}, []bool{false, false},
 		},
+		"beside two that are nested, of which only the outer one names the answer": {
+			[]*call.Call{
+				lasting(placed(1, 1, 0, "r"), 0, 9), lasting(placed(1, 2, 1, ""), 1, 8), lasting(placed(1, 3, 0, "r"), 0, 9),
+			}, []bool{true, false, true},
+		},
+		"three that are nested": {
+			[]*call.Call{placed(1, 1, 0, "r"), placed(1, 2, 1, "r"), placed(1, 3, 2, "r")}, []bool{true, true, false},
+		},
 		"log records without a span": {[]*call.Call{placed(0, 0, 0, ""), placed(0, 0, 0, "r")}, []bool{false, false}},
 	} {
 		assert.Equal(t, row.want, normalise.Repeated(row.calls), name)
