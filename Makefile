@@ -15,7 +15,7 @@ NEED_GO = command -v $(GO) >/dev/null || { \
 
 .DEFAULT_GOAL := help
 .PHONY: help setup generate format check test fuzz matrix clients peers demo bench bench-peers build \
-  collector generate-collector check-collector test-collector test-scale-out soak-collector clean
+  collector generate-collector check-collector test-collector test-scale-out bench-collector soak-collector clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -109,8 +109,12 @@ test-collector: collector $(STAMP) ## tests of the collector, with the built bin
 test-scale-out: collector ## the tier of several collectors, against a real Kafka (needs Go, Java 17 and Maven)
 	cd collector && OTELCOL=$(COLLECTOR) configs/with-kafka.sh $(GO) test -count=1 -run 'TestScaleOut|TestLedger' ./configs
 
-soak-collector: collector ## SPANS=… model calls (default 1,000,000) through one collector that may know 20,000 sessions
-	cd collector && SOAK=$(or $(SPANS),1000000) OTELCOL=$(COLLECTOR) $(GO) test -count=1 -v -run TestSoak -timeout 60m ./configs
+bench-collector: collector ## the same pipeline with and without the ledger, side by side (Linux; FLAGS="-rounds 9 -strict")
+	cd collector && OTELCOL=$(COLLECTOR) $(GO) run ./bench $(FLAGS)
+
+soak-collector: collector ## SPANS=… (default 1,000,000) through collectors with little memory, or killed meanwhile (Linux)
+	cd collector && SOAK=$(or $(SPANS),1000000) SPANS=$(or $(SPANS),1000000) OTELCOL=$(COLLECTOR) \
+	  $(GO) test -count=1 -v -timeout 60m -run 'TestSoak|TestMemory|Killed$$' ./configs ./soak
 
 clean: ## remove what was made
 	rm -rf $(VENV) dist build demo .cache

@@ -1,0 +1,78 @@
+// Bench measures what the ledger costs a collector: the same binary, the same configuration and the same spans, with and
+// without the context_ledger processor and connector, in turns. It prints a table, shares first.
+//
+// The configuration is configs/gateway.yaml, without compression on the way out: that takes the most of a collector's time,
+// and would make every share look better. The collector has one processor (GOMAXPROCS=1), the sender the rest. Linux only.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/load"
+)
+
+// settings are what the command line says.
+type settings struct {
+	binary, config   string
+	rounds, turns    int
+	sessions, memory int
+	strict           bool
+}
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	var s settings
+	flag.StringVar(&s.binary, "binary", os.Getenv("OTELCOL"), "the collector; made by make collector")
+	flag.StringVar(&s.config, "config", "configs/gateway.yaml", "a configuration with the ledger in it")
+	flag.IntVar(&s.rounds, "rounds", 5, "how often each is measured, in turns")
+	flag.IntVar(&s.turns, "turns", 40, "spans of each session in a round")
+	flag.IntVar(&s.sessions, "sessions", 1000, "sessions in a round")
+	flag.IntVar(&s.memory, "memory", 100_000, "sessions for the measurement of memory")
+	flag.BoolVar(&s.strict, "strict", false, "end with 1 where a bar is missed")
+	flag.Parse()
+
+	var rows []row
+	for _, kind := range kinds {
+		made, err := throughput(s, kind.make)
+		if err != nil {
+			return fmt.Errorf("%s: %w", kind.name, err)
+		}
+		rows = append(rows, speedRow(kind.name, kind.bar, made))
+	}
+	for _, kind := range kinds[:2] {
+		made, err := memory(s, kind.make)
+		if err != nil {
+			return fmt.Errorf("memory, %s: %w", kind.name, err)
+		}
+		rows = append(rows, memoryRow(kind.name, s.memory, made))
+	}
+	fmt.Print(table(rows))
+	fmt.Printf("\n%s, %d processors, %s, medians of %d rounds of %d spans in turns, %s.\n", runtime.Version(), runtime.NumCPU(),
+		model(), s.rounds, s.turns*s.sessions, time.Now().UTC().Format(time.DateOnly))
+	if s.strict && missed(rows) {
+		return fmt.Errorf("a bar was missed")
+	}
+	return nil
+}
+
+// kinds are what is sent. The bar is on calls alone, which no collector has.
+var kinds = []struct {
+	name string
+	make load.Kind
+	bar  bool
+}{
+	{"entries of agents with the ledger", load.Entry, true},
+	{"calls told by another instrumentation", load.GenAI, true},
+	{"one call in ten spans", load.Platform, true},
+	{"no calls at all", load.Other, true},
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/load"
+)
+
+const (
+	// senders send at the same time, as several agents do.
+	senders = 4
+	// patience is for how long spans may be under way.
+	patience = 2 * time.Minute
+)
+
+// without takes the ledger out of the gateway's pipelines; the rest stays.
+var without = []string{
+	"--set=service::pipelines::traces::processors=[memory_limiter]", "--set=service::pipelines::traces::exporters=[otlp_grpc]",
+	"--set=service::pipelines::logs::processors=[memory_limiter]", "--set=service::pipelines::logs::exporters=[otlp_grpc]",
+	"--set=service::pipelines::metrics::receivers=[otlp]",
+}
+
+// pair has the same measurement of two collectors, side by side in one round.
+type pair[T any] struct{ bare, ledger T }
+
+// speed is what a round of spans took.
+type speed struct {
+	spans   int
+	elapsed time.Duration
+	cpu     time.Duration
+}
+
+// stand is a collector and the backend behind it.
+type stand struct {
+	*load.Binary
+	backend *load.Backend
+	folder  string
+}
+
+func raise(s settings, more ...string) (*stand, error) {
+	backend, err := load.Serve()
+	if err != nil {
+		return nil, err
+	}
+	folder, err := os.MkdirTemp("", "bench")
+	if err != nil {
+		return nil, err
+	}
+	more = append(more, "GOMAXPROCS=1", "BACKEND_ENDPOINT="+backend.Address, "BACKEND_INSECURE=true",
+		"--set=exporters::otlp_grpc::compression=none")
+	binary, err := load.Start(s.binary, s.config, folder, more...)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(folder))
+	}
+	return &stand{binary, backend, folder}, nil
+}
+
+func (s *stand) end() {
+	s.Kill()
+	s.backend.Close()
+	_ = os.RemoveAll(s.folder)
+}
+
+// raisePair raises both, the bare one and the one with the ledger.
+func raisePair(s settings) (pair[*stand], error) {
+	var both pair[*stand]
+	var err error
+	if both.bare, err = raise(s, without...); err != nil {
+		return both, err
+	}
+	if both.ledger, err = raise(s); err != nil {
+		both.bare.end()
+	}
+	return both, err
+}
+
+// round sends requests as fast as they are taken, and waits until their spans came out.
+func (s *stand) round(requests [][]byte, spans int) (speed, error) {
+	cpu, err := s.CPU()
+	if err != nil {
+		return speed{}, err
+	}
+	until := s.backend.Spans() + int64(spans)
+	began := time.Now()
+	if err := s.send(requests); err != nil {
+		return speed{}, err
+	}
+	for s.backend.Spans() < until {
+		if time.Since(began) > patience {
+			return speed{}, fmt.Errorf("%d spans did not come out", until-s.backend.Spans())
+		}
+		time.Sleep(time.Millisecond)
+	}
+	elapsed := time.Since(began)
+	after, err := s.CPU()
+	return speed{spans, elapsed, after - cpu}, err
+}
+
+func (s *stand) send(requests [][]byte) error {
+	var wait sync.WaitGroup
+	failed := make([]error, senders)
+	for sender := range senders {
+		wait.Go(func() {
+			for i := sender; i < len(requests) && failed[sender] == nil; i += senders {
+				failed[sender] = s.Post(requests[i])
+			}
+		})
+	}
+	wait.Wait()
+	return errors.Join(failed...)
+}
+
+// throughput measures rounds of both in turns, each after a round that is not measured.
+func throughput(s settings, kind load.Kind) ([]pair[speed], error) {
+	both, err := raisePair(s)
+	if err != nil {
+		return nil, err
+	}
+	defer both.bare.end()
+	defer both.ledger.end()
+	var found []pair[speed]
+	for at := range s.rounds + 1 {
+		requests, err := load.Requests(kind, s.sessions, 1+at*s.turns, s.turns)
+		if err != nil {
+			return nil, err
+		}
+		var made pair[speed]
+		spans := s.sessions * s.turns
+		for _, one := range turns(at, both, &made) {
+			if *one.to, err = one.stand.round(requests, spans); err != nil {
+				return nil, err
+			}
+		}
+		found = append(found, made)
+	}
+	return found[1:], nil
+}
+
+// turn is whose turn it is, and where its measurement goes.
+type turn struct {
+	stand *stand
+	to    *speed
+}
+
+// turns lets each of the two be first in every other round.
+func turns(at int, both pair[*stand], made *pair[speed]) []turn {
+	order := []turn{{both.bare, &made.bare}, {both.ledger, &made.ledger}}
+	if at%2 == 1 {
+		slices.Reverse(order)
+	}
+	return order
+}
+
+// room is the memory of a process in bytes, and how many sessions the ledger says that it knows then.
+type room struct {
+	first, last, most int64
+	sessions, state   float64
+}
+
+// memory sends several turns of many sessions to both. The first size is after three turns, the last one after three more.
+func memory(s settings, kind load.Kind) (pair[room], error) {
+	both, err := raisePair(s)
+	if err != nil {
+		return pair[room]{}, err
+	}
+	defer both.bare.end()
+	defer both.ledger.end()
+	var made pair[room]
+	for turn := 1; turn <= 6; turn++ {
+		requests, err := load.Requests(kind, s.memory, turn, 1)
+		if err != nil {
+			return made, err
+		}
+		for _, one := range []struct {
+			stand *stand
+			to    *room
+		}{{both.bare, &made.bare}, {both.ledger, &made.ledger}} {
+			if _, err := one.stand.round(requests, s.memory); err != nil {
+				return made, err
+			}
+			one.stand.weigh(turn, one.to)
+		}
+	}
+	return made, nil
+}
+
+func (s *stand) weigh(turn int, to *room) {
+	now, most := s.Resident()
+	to.last, to.most = now, most
+	if turn <= 3 {
+		to.first = now
+	}
+	to.sessions = s.Sum(s.Self, "otelcol_processor_context_ledger_sessions")
+	to.state = s.Sum(s.Self, "otelcol_processor_context_ledger_state_size")
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// leastShare and mostMiB are the bars.
+	leastShare = 0.80
+	mostMiB    = 250
+)
+
+// row is a line of the table: shares first, then what they are made of.
+type row struct {
+	cells [6]string
+	held  bool
+}
+
+var head = [...]string{"what", "share", "bar", "without", "with", "added"}
+
+// speedRow says what share of its throughput a collector keeps. Spans per second of processor time are compared too:
+// on a machine with other work these sway less.
+func speedRow(name string, bar bool, rounds []pair[speed]) row {
+	kept := median(rounds, func(r pair[speed]) float64 { return rate(r.ledger) / rate(r.bare) })
+	byCPU := median(rounds, func(r pair[speed]) float64 { return r.bare.each() / r.ledger.each() })
+	bare := median(rounds, func(r pair[speed]) float64 { return r.bare.each() })
+	ledger := median(rounds, func(r pair[speed]) float64 { return r.ledger.each() })
+	made := row{held: !bar || kept >= leastShare}
+	made.cells = [6]string{
+		name, fmt.Sprintf("%.0f %% of spans/s, %.0f %% by CPU", 100*kept, 100*byCPU),
+		verdict(made.held, fmt.Sprintf("≥ %.0f %%", 100*leastShare)),
+		fmt.Sprintf("%s, %.1f µs CPU", thousands(median(rounds, func(r pair[speed]) float64 { return rate(r.bare) })), bare),
+		fmt.Sprintf("%s, %.1f µs CPU", thousands(median(rounds, func(r pair[speed]) float64 { return rate(r.ledger) })), ledger),
+		fmt.Sprintf("%.1f µs CPU a span", ledger-bare),
+	}
+	return made
+}
+
+func memoryRow(name string, sessions int, r pair[room]) row {
+	added := r.ledger.last - r.bare.last
+	made := row{held: mib(r.ledger.last) <= mostMiB}
+	made.cells = [6]string{
+		fmt.Sprintf("memory, %.0f sessions known, %s", r.ledger.sessions, name),
+		fmt.Sprintf("%.2f times", float64(r.ledger.last)/float64(r.bare.last)),
+		verdict(made.held, fmt.Sprintf("≤ %d MiB", mostMiB)),
+		fmt.Sprintf("%.0f MiB", mib(r.bare.last)),
+		fmt.Sprintf("%.0f MiB (state %.0f, at most %.0f)", mib(r.ledger.last), r.ledger.state/(1<<20), mib(r.ledger.most)),
+		fmt.Sprintf("%.0f MiB, %+.0f over %s more calls", mib(added), mib(r.ledger.last-r.ledger.first), thousands(float64(3*sessions))),
+	}
+	return made
+}
+
+func verdict(held bool, bar string) string {
+	if held {
+		return bar
+	}
+	return bar + " (missed)"
+}
+
+func missed(rows []row) bool {
+	return slices.ContainsFunc(rows, func(r row) bool { return !r.held })
+}
+
+func table(rows []row) string {
+	var text strings.Builder
+	line := func(cells []string) { fmt.Fprintf(&text, "| %s |\n", strings.Join(cells, " | ")) }
+	line(head[:])
+	line(slices.Repeat([]string{"---"}, len(head)))
+	for _, one := range rows {
+		line(one.cells[:])
+	}
+	return text.String()
+}
+
+func (s speed) each() float64 { return float64(s.cpu) / float64(time.Microsecond) / float64(s.spans) }
+
+func rate(s speed) float64 { return float64(s.spans) / s.elapsed.Seconds() }
+
+func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
+
+// thousands writes a count with a comma before each three digits.
+func thousands(value float64) string {
+	text := fmt.Sprintf("%.0f", value)
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
+
+func median(rounds []pair[speed], of func(pair[speed]) float64) float64 {
+	values := make([]float64, len(rounds))
+	for i, one := range rounds {
+		values[i] = of(one)
+	}
+	slices.Sort(values)
+	middle := len(values) / 2
+	if len(values)%2 == 1 {
+		return values[middle]
+	}
+	return (values[middle-1] + values[middle]) / 2
+}
+
+// model names the processor.
+func model() string {
+	text, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "processor unknown"
+}
