@@ -50,11 +50,13 @@ func run() error {
 		rows = append(rows, speedRow(kind.name, kind.bar, made))
 	}
 	for _, kind := range kinds[:2] {
-		made, err := memory(s, kind.make)
-		if err != nil {
-			return fmt.Errorf("memory, %s: %w", kind.name, err)
+		for _, limit := range []string{"off", fmt.Sprintf("%dMiB", mostMiB)} {
+			made, err := memory(s, kind.make, limit)
+			if err != nil {
+				return fmt.Errorf("memory, %s: %w", kind.name, err)
+			}
+			rows = append(rows, memoryRow(kind.name+", GOMEMLIMIT="+limit, s.memory, made))
 		}
-		rows = append(rows, memoryRow(kind.name, s.memory, made))
 	}
 	fmt.Print(table(rows))
 	fmt.Printf("\n%s, %d processors, %s, medians of %d rounds of %d spans in turns, %s.\n", runtime.Version(), runtime.NumCPU(),

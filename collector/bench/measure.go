@@ -67,13 +67,13 @@ func (s *stand) end() {
 }
 
 // raisePair raises both, the bare one and the one with the ledger.
-func raisePair(s settings) (pair[*stand], error) {
+func raisePair(s settings, more ...string) (pair[*stand], error) {
 	var both pair[*stand]
 	var err error
-	if both.bare, err = raise(s, without...); err != nil {
+	if both.bare, err = raise(s, append(more, without...)...); err != nil {
 		return both, err
 	}
-	if both.ledger, err = raise(s); err != nil {
+	if both.ledger, err = raise(s, more...); err != nil {
 		both.bare.end()
 	}
 	return both, err
@@ -163,8 +163,9 @@ type room struct {
 }
 
 // memory sends several turns of many sessions to both. The first size is after three turns, the last one after three more.
-func memory(s settings, kind load.Kind) (pair[room], error) {
-	both, err := raisePair(s)
+// Where a limit is given, the runtime of Go is told of it, in its words (250MiB).
+func memory(s settings, kind load.Kind, limit string) (pair[room], error) {
+	both, err := raisePair(s, "GOMEMLIMIT="+limit)
 	if err != nil {
 		return pair[room]{}, err
 	}
