@@ -53,7 +53,8 @@ func read(attrs pcommon.Map, event, occasion string, where place) *entry {
 	if _, marked := attrs.Get(semconv.ContextLedgerCountedBy); !marked || event == semconv.EventIdentityChanged {
 		return nil
 	}
-	found := &entry{call: call.Read(attrs), place: where}
+	found := &entry{place: where}
+	found.call.Read(attrs)
 	found.call.Place.Trace = where.trace
 	switch {
 	case event == semconv.EventOutcome:

@@ -25,8 +25,8 @@ const (
 	// without saying so.
 	consumers = 10
 	// batch is how many spans the gateway sends on together.
-	batch = 500
-	patience  = 10 * time.Minute
+	batch    = 500
+	patience = 10 * time.Minute
 )
 
 // Ten calls of each of many sessions leave the collector under its limit of memory: nothing is refused, all comes out, and

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -162,18 +163,32 @@ const crowded = 120
 // the type of the registry, a negative count, a number that is none is unknown.
 func Read(attrs pcommon.Map) Call {
 	var found Call
-	for key, value := range attrs.All() {
-		if at, ok := fields[key]; ok {
-			Take(at(&found), value)
-		}
-	}
-	for key, value := range attrs.All() {
-		if at, ok := found.elsewhere(key, attrs.Len()); ok && !Known(at(&found)) {
-			Take(at(&found), value)
-		}
-	}
+	found.Read(attrs)
 	return found
 }
+
+// Read reads the call into one of which nothing is known.
+func (c *Call) Read(attrs pcommon.Map) {
+	for key, value := range attrs.All() {
+		if !strings.HasPrefix(key, ours) {
+			continue
+		}
+		if at, ok := fields[key]; ok {
+			Take(at(c), value)
+		}
+	}
+	for key, value := range attrs.All() {
+		if strings.HasPrefix(key, ours) {
+			continue
+		}
+		if at, ok := c.elsewhere(key, attrs.Len()); ok && !Known(at(c)) {
+			Take(at(c), value)
+		}
+	}
+}
+
+// ours is how every name in fields begins, and none of twins and alone.
+const ours = "context_ledger."
 
 // Fill takes what is known of another call wherever it is not known of this one.
 func (c *Call) Fill(from *Call) {
@@ -427,11 +442,19 @@ func texts(value pcommon.Value) []string {
 
 // boundaries gives the entries of a locator that tell one, no more than a locator can have.
 func boundaries(value pcommon.Value) []Boundary {
+	if value.Type() != pcommon.ValueTypeSlice {
+		return nil
+	}
 	var found []Boundary
-	for _, text := range texts(value) {
-		if boundary, ok := ReadBoundary(text); ok && len(found) < maxBoundaries {
-			found = append(found, boundary)
+	for _, item := range value.Slice().All() {
+		boundary, ok := ReadBoundary(text(item))
+		if !ok || len(found) == maxBoundaries {
+			continue
 		}
+		if found == nil {
+			found = make([]Boundary, 0, min(value.Slice().Len(), maxBoundaries))
+		}
+		found = append(found, boundary)
 	}
 	return found
 }

@@ -17,19 +17,19 @@ type Boundary struct {
 const (
 	maxBoundaries   = 24
 	maxDigits       = 18
-	boundaryFields  = 3
 	maxDigestLength = 64
 )
 
 // ReadBoundary gives the boundary that a locator's text tells, `messages:bytes:digest`; false where it tells none.
 func ReadBoundary(text string) (Boundary, bool) {
-	parts := strings.Split(text, ":")
-	if len(parts) != boundaryFields || parts[2] == "" || len(parts[2]) > maxDigestLength {
+	first, rest, _ := strings.Cut(text, ":")
+	second, digest, _ := strings.Cut(rest, ":")
+	if digest == "" || len(digest) > maxDigestLength || strings.Contains(digest, ":") {
 		return Boundary{}, false
 	}
-	messages, whole := number(parts[0])
-	size, sized := number(parts[1])
-	return Boundary{Messages: messages, Bytes: size, Digest: strings.Clone(parts[2])}, whole && sized
+	messages, whole := number(first)
+	size, sized := number(second)
+	return Boundary{Messages: messages, Bytes: size, Digest: strings.Clone(digest)}, whole && sized
 }
 
 // String gives the boundary as a locator tells it.
@@ -39,11 +39,18 @@ func (b Boundary) String() string {
 
 // number reads ASCII digits alone: no sign, no space, no more than fit into an int64.
 func number(text string) (int64, bool) {
-	if text == "" || len(text) > maxDigits || strings.Trim(text, "0123456789") != "" {
+	if text == "" || len(text) > maxDigits {
 		return 0, false
 	}
-	found, err := strconv.ParseInt(text, 10, 64)
-	return found, err == nil
+	found := int64(0)
+	for at := range len(text) {
+		digit := text[at] - '0'
+		if digit > 9 {
+			return 0, false
+		}
+		found = 10*found + int64(digit)
+	}
+	return found, true
 }
 
 // decimal reads a plain decimal number; NaN where it is none.

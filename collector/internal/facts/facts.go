@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -279,23 +278,44 @@ func (f Facts) Lifetime(asked, model string) *float64 {
 	return f.Retention
 }
 
-// version is the version in a model's name.
-var version = regexp.MustCompile(`^([a-z]+-)(\d+)(?:\.(\d+))?`)
-
-// Reaches says whether a model is of the same family as `first` and no older, going by the version in its name; every
-// model reaches an empty `first`.
+// Reaches says whether a model is of the same family as `first` and no older, going by the version in its name (`gpt-5.6`);
+// every model reaches an empty `first`.
 func Reaches(model, first string) bool {
 	if first == "" {
 		return true
 	}
-	own, least := version.FindStringSubmatch(model), version.FindStringSubmatch(first)
-	if own == nil || least == nil || own[1] != least[1] {
+	family, major, minor := version(model)
+	of, leastMajor, leastMinor := version(first)
+	if family == "" || family != of {
 		return false
 	}
-	if major, wanted := numeral(own[2]), numeral(least[2]); major != wanted {
-		return major > wanted
+	if major != leastMajor {
+		return major > leastMajor
 	}
-	return numeral(own[3]) >= numeral(least[3])
+	return minor >= leastMinor
+}
+
+// version reads a name that begins with lower-case letters, a dash and a number, perhaps with another one after a dot; no
+// family is none.
+func version(model string) (family string, major, minor int) {
+	rest := strings.TrimLeft(model, "abcdefghijklmnopqrstuvwxyz")
+	if rest == model || !strings.HasPrefix(rest, "-") {
+		return "", 0, 0
+	}
+	first, after := digits(rest[1:])
+	if first == "" {
+		return "", 0, 0
+	}
+	if strings.HasPrefix(after, ".") {
+		second, _ := digits(after[1:])
+		minor = numeral(second)
+	}
+	return model[:len(model)-len(rest)], numeral(first), minor
+}
+
+func digits(text string) (found, rest string) {
+	rest = strings.TrimLeft(text, "0123456789")
+	return text[:len(text)-len(rest)], rest
 }
 
 func numeral(digits string) int {

@@ -59,3 +59,18 @@ func TestLifetime(t *testing.T) {
 	assert.Equal(t, 300.0, *openai.Lifetime("forever", "gpt-5.5"))
 	assert.Nil(t, lore.Of("elsewhere").Lifetime("", "gpt-5.6"))
 }
+
+// A model reaches an older one of its family, going by numbers, and no other.
+func TestReaches(t *testing.T) {
+	for _, row := range []struct {
+		model, first string
+		reaches      bool
+	}{
+		{"gpt-5.6", "gpt-5.6", true}, {"gpt-5.10-mini", "gpt-5.6", true}, {"gpt-5", "gpt-5.6", false}, {"gpt-6", "gpt-5.6", true},
+		{"gpt-5.", "gpt-5", true}, {"o-5.6", "gpt-5.6", false}, {"5.6", "gpt-5.6", false}, {"gpt", "gpt-5.6", false},
+		{"GPT-5.6", "gpt-5.6", false}, {"", "gpt-5.6", false}, {"anything", "", true}, {"gpt-", "gpt-5.6", false},
+		{"gpt-99999999999999999999", "gpt-5.6", true},
+	} {
+		assert.Equal(t, row.reaches, facts.Reaches(row.model, row.first), "%s reaches %s", row.model, row.first)
+	}
+}
