@@ -14,7 +14,7 @@ NEED_GO = command -v $(GO) >/dev/null || { \
   echo "the collector needs Go 1.26 or newer (https://go.dev/dl); everything else here works without it"; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup generate format check test fuzz matrix clients peers demo bench bench-peers build \
+.PHONY: help setup generate format check test fuzz matrix clients peers clickhouse demo bench bench-peers build \
   collector generate-collector check-collector test-collector test-scale-out bench-collector soak-collector clean
 
 help: ## list the targets
@@ -61,6 +61,9 @@ clients: $(STAMP) ## the real clients, each in an environment of its own
 
 peers: $(STAMP) ## other instrumentations beside the ledger, each in an environment of its own
 	$(NOX) -s peers
+
+clickhouse: $(STAMP) ## the queries of docs/clickhouse.md on ClickHouse's engine, in an environment of its own (needs Go)
+	$(NOX) -s clickhouse
 
 # Where there is no Go, a collector that was built before is taken.
 demo: $(STAMP) ## a small coding agent, and what its context cost (ENGINE=llama: a real engine; STACK=1: by the collector)

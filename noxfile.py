@@ -1,5 +1,5 @@
 """The built wheel, not the checkout, under every Python found here beside the oldest and newest SDKs, and in the real
-clients.
+clients; and queries on engines that need an environment of their own.
 
 The tests run in a folder that holds them, `spec/` and configurations alone, so that only the installed package can be
 imported.
@@ -68,6 +68,8 @@ PEERS = {
     "logfire": ["logfire==5.4.0"],
 }
 PEERS_SDK = ["openai==3.57.0", "anthropic==2.14.0"]
+# The engine of ClickHouse as a library.
+CHDB = "chdb-core==26.9.0"
 
 
 @nox.session(python=PYTHONS)
@@ -98,6 +100,13 @@ def peers(session: nox.Session, peer: str) -> None:
         session.env.setdefault("OTELCOL", str(COLLECTOR))
     tests = [f"tests/peers/with_{name}.py" for name in ("calls", "zero_code", "collector")]
     _test(session, [*PEERS_SDK, *PEERS[peer]], tests)
+
+
+@nox.session(python=["3.12"])
+def clickhouse(session: nox.Session) -> None:
+    """The queries of docs/clickhouse.md on ClickHouse's engine; Go is needed for the exporter's table."""
+    session.install("-q", "pytest", CHDB, ".[otlp]")
+    session.run("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/clickhouse/with_queries.py")
 
 
 def _test(session: nox.Session, packages: list[str], tests: list[str]) -> None:
