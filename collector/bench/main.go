@@ -49,14 +49,12 @@ func run() error {
 		}
 		rows = append(rows, speedRow(kind.name, kind.bar, made))
 	}
-	for _, kind := range kinds[:2] {
-		for _, limit := range []string{"off", fmt.Sprintf("%dMiB", mostMiB)} {
-			made, err := memory(s, kind.make, limit)
-			if err != nil {
-				return fmt.Errorf("memory, %s: %w", kind.name, err)
-			}
-			rows = append(rows, memoryRow(kind.name+", GOMEMLIMIT="+limit, s.memory, made))
+	for _, limit := range []string{fmt.Sprintf("%dMiB", mostMiB), "off"} {
+		made, err := memory(s, load.Entry, limit)
+		if err != nil {
+			return fmt.Errorf("memory: %w", err)
 		}
+		rows = append(rows, memoryRow("GOMEMLIMIT="+limit, s.memory, made))
 	}
 	fmt.Print(table(rows))
 	fmt.Printf("\n%s, %d processors, %s, medians of %d rounds of %d spans in turns, %s.\n", runtime.Version(), runtime.NumCPU(),

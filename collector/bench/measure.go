@@ -14,6 +14,8 @@ import (
 const (
 	// senders send at the same time, as several agents do.
 	senders = 4
+	// half is half of the turns for the measurement of memory.
+	half = 2
 	// patience is for how long spans may be under way.
 	patience = 2 * time.Minute
 )
@@ -162,7 +164,7 @@ type room struct {
 	sessions, state   float64
 }
 
-// memory sends several turns of many sessions to both. The first size is after three turns, the last one after three more.
+// memory sends several turns of many sessions to both. The first size is after half of them.
 // Where a limit is given, the runtime of Go is told of it, in its words (250MiB).
 func memory(s settings, kind load.Kind, limit string) (pair[room], error) {
 	both, err := raisePair(s, "GOMEMLIMIT="+limit)
@@ -172,7 +174,7 @@ func memory(s settings, kind load.Kind, limit string) (pair[room], error) {
 	defer both.bare.end()
 	defer both.ledger.end()
 	var made pair[room]
-	for turn := 1; turn <= 6; turn++ {
+	for turn := 1; turn <= 2*half; turn++ {
 		requests, err := load.Requests(kind, s.memory, turn, 1)
 		if err != nil {
 			return made, err
@@ -193,7 +195,7 @@ func memory(s settings, kind load.Kind, limit string) (pair[room], error) {
 func (s *stand) weigh(turn int, to *room) {
 	now, most := s.Resident()
 	to.last, to.most = now, most
-	if turn <= 3 {
+	if turn <= half {
 		to.first = now
 	}
 	to.sessions = s.Sum(s.Self, "otelcol_processor_context_ledger_sessions")

@@ -44,12 +44,12 @@ func memoryRow(name string, sessions int, r pair[room]) row {
 	added := r.ledger.last - r.bare.last
 	made := row{held: mib(r.ledger.last) <= mostMiB}
 	made.cells = [6]string{
-		fmt.Sprintf("memory, %.0f sessions known, %s", r.ledger.sessions, name),
+		fmt.Sprintf("memory, %s sessions, %s", thousands(r.ledger.sessions), name),
 		fmt.Sprintf("%.2f times", float64(r.ledger.last)/float64(r.bare.last)),
 		verdict(made.held, fmt.Sprintf("≤ %d MiB", mostMiB)),
 		fmt.Sprintf("%.0f MiB", mib(r.bare.last)),
 		fmt.Sprintf("%.0f MiB (state %.0f, at most %.0f)", mib(r.ledger.last), r.ledger.state/(1<<20), mib(r.ledger.most)),
-		fmt.Sprintf("%.0f MiB, %+.0f over %s more calls", mib(added), mib(r.ledger.last-r.ledger.first), thousands(float64(3*sessions))),
+		fmt.Sprintf("%.0f MiB, %+.0f over %s more calls", mib(added), mib(r.ledger.last-r.ledger.first), thousands(float64(half*sessions))),
 	}
 	return made
 }
