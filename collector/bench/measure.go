@@ -53,8 +53,7 @@ func raise(s settings, more ...string) (*stand, error) {
 	if err != nil {
 		return nil, err
 	}
-	more = append(more, "GOMAXPROCS=1", "BACKEND_ENDPOINT="+backend.Address, "BACKEND_INSECURE=true",
-		"--set=exporters::otlp_grpc::compression=none")
+	more = append(slices.Clone(more), "GOMAXPROCS=1", "BACKEND_ENDPOINT="+backend.Address, "BACKEND_INSECURE=true")
 	binary, err := load.Start(s.binary, s.config, folder, more...)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(folder))
@@ -72,7 +71,7 @@ func (s *stand) end() {
 func raisePair(s settings, more ...string) (pair[*stand], error) {
 	var both pair[*stand]
 	var err error
-	if both.bare, err = raise(s, append(more, without...)...); err != nil {
+	if both.bare, err = raise(s, slices.Concat(more, without)...); err != nil {
 		return both, err
 	}
 	if both.ledger, err = raise(s, more...); err != nil {
@@ -118,8 +117,8 @@ func (s *stand) send(requests [][]byte) error {
 }
 
 // throughput measures rounds of both in turns, each after a round that is not measured.
-func throughput(s settings, kind load.Kind) ([]pair[speed], error) {
-	both, err := raisePair(s)
+func throughput(s settings, kind load.Kind, compression string) ([]pair[speed], error) {
+	both, err := raisePair(s, "--set=exporters::otlp_grpc::compression="+compression)
 	if err != nil {
 		return nil, err
 	}
