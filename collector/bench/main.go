@@ -51,14 +51,22 @@ func run() error {
 		rows = append(rows, speedRow(kind.name, made))
 		fmt.Fprintln(os.Stderr, rows[len(rows)-1].cells)
 	}
-	for _, limit := range []string{fmt.Sprintf("%dMiB", mostMiB), "off"} {
-		made, err := memory(s, load.Entry, limit)
+	for _, kind := range []struct {
+		name string
+		make load.Kind
+	}{{"entries", load.Entry}, {"calls told by another instrumentation", load.GenAI}} {
+		made, err := weigh(s.memory, kind.make)
 		if err != nil {
 			return fmt.Errorf("memory: %w", err)
 		}
-		rows = append(rows, memoryRow("GOMEMLIMIT="+limit, s.memory, made))
+		rows = append(rows, heapRow(kind.name, s.memory, made))
 		fmt.Fprintln(os.Stderr, rows[len(rows)-1].cells)
 	}
+	made, err := memory(s, load.Entry)
+	if err != nil {
+		return fmt.Errorf("memory of the process: %w", err)
+	}
+	rows = append(rows, memoryRow(s.memory, made))
 	fmt.Print(table(rows))
 	fmt.Printf("\n%s, %d processors, %s, medians of %d rounds of %d spans in turns, %s.\n", runtime.Version(), runtime.NumCPU(),
 		model(), s.rounds, s.turns*s.sessions, time.Now().UTC().Format(time.DateOnly))

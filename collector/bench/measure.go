@@ -14,6 +14,8 @@ import (
 const (
 	// senders send at the same time, as several agents do.
 	senders = 4
+	// goLimit is what the runtime of Go is told of the memory that it has, in its words.
+	goLimit = "400MiB"
 	// half is half of the turns for the measurement of memory.
 	half = 2
 	// patience is for how long spans may be under way.
@@ -159,14 +161,14 @@ func turns(at int, both pair[*stand], made *pair[speed]) []turn {
 
 // room is the memory of a process in bytes, and how many sessions the ledger says that it knows then.
 type room struct {
-	first, last, most int64
-	sessions, state   float64
+	first, last int64
+	sessions    float64
 }
 
 // memory sends several turns of many sessions to both. The first size is after half of them.
-// Where a limit is given, the runtime of Go is told of it, in its words (250MiB).
-func memory(s settings, kind load.Kind, limit string) (pair[room], error) {
-	both, err := raisePair(s, "GOMEMLIMIT="+limit)
+// The runtime of Go is told of a limit, as an operator would tell it.
+func memory(s settings, kind load.Kind) (pair[room], error) {
+	both, err := raisePair(s, "GOMEMLIMIT="+goLimit, "--set=exporters::otlp_grpc::compression=none")
 	if err != nil {
 		return pair[room]{}, err
 	}
@@ -192,11 +194,10 @@ func memory(s settings, kind load.Kind, limit string) (pair[room], error) {
 }
 
 func (s *stand) weigh(turn int, to *room) {
-	now, most := s.Resident()
-	to.last, to.most = now, most
+	now, _ := s.Resident()
+	to.last = now
 	if turn <= half {
 		to.first = now
 	}
 	to.sessions = s.Sum(s.Self, "otelcol_processor_context_ledger_sessions")
-	to.state = s.Sum(s.Self, "otelcol_processor_context_ledger_state_size")
 }

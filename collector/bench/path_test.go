@@ -5,16 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/connector/connectortest"
-	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/ptrace"
-	"go.opentelemetry.io/collector/processor"
-	"go.opentelemetry.io/collector/processor/processortest"
 
-	"github.com/otel-context-ledger/otel-context-ledger/collector/contextledgerconnector"
-	"github.com/otel-context-ledger/otel-context-ledger/collector/contextledgerprocessor"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/load"
 )
 
@@ -22,7 +14,9 @@ import (
 func BenchmarkPath(b *testing.B) {
 	for _, kind := range kinds {
 		b.Run(kind.name, func(b *testing.B) {
-			first := path(b)
+			first, end, err := path()
+			require.NoError(b, err)
+			b.Cleanup(func() { require.NoError(b, end()) })
 			const sessions = 1000
 			turn := 0
 			for b.Loop() {
@@ -43,25 +37,4 @@ func BenchmarkPath(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*sessions), "ns/span")
 		})
 	}
-}
-
-// path is the processor, and the connector behind it.
-func path(b *testing.B) processor.Traces {
-	b.Helper()
-	counting := contextledgerconnector.NewFactory()
-	ends, err := counting.CreateTracesToMetrics(
-		context.Background(), connectortest.NewNopSettings(counting.Type()), counting.CreateDefaultConfig(), consumertest.NewNop(),
-	)
-	require.NoError(b, err)
-	annotating := contextledgerprocessor.NewFactory()
-	first, err := annotating.CreateTraces(
-		context.Background(), processortest.NewNopSettings(annotating.Type()), annotating.CreateDefaultConfig(), ends,
-	)
-	require.NoError(b, err)
-	for _, one := range []component.Component{ends, first} {
-
-		require.NoError(b, one.Start(context.Background(), componenttest.NewNopHost()))
-		b.Cleanup(func() { require.NoError(b, one.Shutdown(context.Background())) })
-	}
-	return first
 }

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"runtime"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/connector/connectortest"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/processor"
+	"go.opentelemetry.io/collector/processor/processortest"
+
+	"github.com/otel-context-ledger/otel-context-ledger/collector/contextledgerconnector"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/contextledgerprocessor"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/load"
+)
+
+// path is the processor with the connector behind it, in this process; the function ends both.
+func path() (processor.Traces, func() error, error) {
+	ctx := context.Background()
+	counting, annotating := contextledgerconnector.NewFactory(), contextledgerprocessor.NewFactory()
+	ends, err := counting.CreateTracesToMetrics(
+		ctx, connectortest.NewNopSettings(counting.Type()), counting.CreateDefaultConfig(), consumertest.NewNop(),
+	)
+	if err != nil {
+		return nil, nil, err
+	}
+	first, err := annotating.CreateTraces(
+		ctx, processortest.NewNopSettings(annotating.Type()), annotating.CreateDefaultConfig(), ends,
+	)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, one := range []component.Component{ends, first} {
+		if err := one.Start(ctx, componenttest.NewNopHost()); err != nil {
+			return nil, nil, err
+		}
+	}
+	return first, func() error { return errors.Join(first.Shutdown(ctx), ends.Shutdown(ctx)) }, nil
+}
+
+// heap is the live memory of the processor and the connector in bytes after one turn of many sessions, and after four.
+type heap struct{ first, last int64 }
+
+func weigh(sessions int, kind load.Kind) (heap, error) {
+	before := live()
+	way, end, err := path()
+	if err != nil {
+		return heap{}, err
+	}
+	var found heap
+	for turn := 1; turn <= 2*half; turn++ {
+		if err := feed(way, kind, sessions, turn); err != nil {
+			return heap{}, err
+		}
+		if found.last = live() - before; turn == 1 {
+			found.first = found.last
+		}
+	}
+	return found, end()
+}
+
+// feed sends a turn of all sessions, a thousand at a time, so that what is to be sent takes no room.
+func feed(way processor.Traces, kind load.Kind, sessions, turn int) error {
+	const some = 1000
+	for from := 0; from < sessions; from += some {
+		shifted := func(session, turn int) map[string]any { return kind(from+session, turn) }
+		requests, err := load.Requests(shifted, some, turn, 1)
+		if err != nil {
+			return err
+		}
+		for _, one := range requests {
+			spans, err := (&ptrace.ProtoUnmarshaler{}).UnmarshalTraces(one)
+			if err != nil {
+				return err
+			}
+			if err := way.ConsumeTraces(context.Background(), spans); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func live() int64 {
+	var found runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&found)
+	return int64(found.HeapAlloc)
+}
