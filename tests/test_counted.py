@@ -1,5 +1,5 @@
-"""A user's program with the ledger in it, whose signals go to the collector's real binary: who counts its calls, and what
-the collector hands on, held against the ledger file."""
+"""A user's program with the ledger in it, whose signals go to the collector's real binary: who counts its calls, and
+what the collector hands on, held against the ledger file."""
 
 from __future__ import annotations
 
