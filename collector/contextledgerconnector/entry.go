@@ -36,6 +36,9 @@ const (
 
 // readSpan gives the entry that a span is; nil where it is none.
 func readSpan(span ptrace.Span) *entry {
+	if !marked(span.Attributes()) {
+		return nil
+	}
 	trace, id := span.TraceID(), span.SpanID()
 	occasion := spanMark + hex.EncodeToString(trace[:]) + hex.EncodeToString(id[:])
 	return read(span.Attributes(), "", occasion, place{trace, id, span.EndTimestamp()})
@@ -45,14 +48,20 @@ func readSpan(span ptrace.Span) *entry {
 // one without an id is told from others by what it says.
 func readRecord(record plog.LogRecord) *entry {
 	event := record.EventName()
+	if !marked(record.Attributes()) || event == semconv.EventIdentityChanged {
+		return nil
+	}
 	occasion := recordMark + event + "\x00" + strconv.FormatUint(uint64(record.Timestamp()), 36)
 	return read(record.Attributes(), event, occasion, place{record.TraceID(), record.SpanID(), record.Timestamp()})
 }
 
+// marked says whether it stands on a record who counts it; most records are none of ours.
+func marked(attrs pcommon.Map) bool {
+	_, told := attrs.Get(semconv.ContextLedgerCountedBy)
+	return told
+}
+
 func read(attrs pcommon.Map, event, occasion string, where place) *entry {
-	if _, marked := attrs.Get(semconv.ContextLedgerCountedBy); !marked || event == semconv.EventIdentityChanged {
-		return nil
-	}
 	found := &entry{place: where}
 	found.call.Read(attrs)
 	found.call.Place.Trace = where.trace
