@@ -28,9 +28,9 @@ func path() (processor.Traces, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	first, err := annotating.CreateTraces(
-		ctx, processortest.NewNopSettings(annotating.Type()), annotating.CreateDefaultConfig(), ends,
-	)
+	config := annotating.CreateDefaultConfig().(*contextledgerprocessor.Config)
+	config.Content.Remove = true // as the gateway does
+	first, err := annotating.CreateTraces(ctx, processortest.NewNopSettings(annotating.Type()), config, ends)
 	if err != nil {
 		return nil, nil, err
 	}
