@@ -20,7 +20,7 @@ func TestSoak(t *testing.T) {
 	if err != nil {
 		t.Skip("SOAK says of no number of spans")
 	}
-	run := start(t, "agent.yaml", t.TempDir(), "LEDGER_FILE=/dev/null",
+	run := start(t, "agent.yaml", t.TempDir(),
 		"--set=processors::context_ledger::state::max_sessions=20000", "--set=processors::context_ledger::save_interval=5s")
 	var resident []int
 	for batch := range spans / together {
