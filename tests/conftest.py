@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from otel_context_ledger import store
+from otel_context_ledger import store, telemetry
 from otel_context_ledger.instrumentation import ContextLedgerInstrumentor
 from otel_context_ledger.mailbox import mailbox
 from tests.provider import Provider
@@ -87,8 +87,9 @@ def providers() -> Signals:
 
 @pytest.fixture
 def signals(providers: Signals) -> Signals:
-    """The exporters, emptied."""
+    """The exporters, emptied; calls that an earlier test left open are no longer in flight here."""
     providers.clear()
+    telemetry._in_flight.set(None)
     return providers
 
 
