@@ -1,7 +1,7 @@
 """The built wheel, not the checkout, under every Python found here beside the oldest and newest SDKs, and in the real
 clients; and queries on engines that need an environment of their own.
 
-The tests run in a folder that holds them, `spec/` and configurations alone, so that only the installed package can be
+The tests run in a folder that holds them, `spec/` and `collector/` alone, so that only the installed package can be
 imported.
 """
 
@@ -113,7 +113,7 @@ def _test(session: nox.Session, packages: list[str], tests: list[str]) -> None:
     """These tests, in an environment with the built wheel and these packages."""
     folder = Path(session.create_tmp()).resolve() / "wheel"
     shutil.rmtree(folder, ignore_errors=True)
-    for name in ("tests", "spec", "collector/configs"):
+    for name in ("tests", "spec", "collector"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     session.run("python", "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder), str(ROOT))
     built = next(folder.glob("otel_context_ledger-*.whl"))
