@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 )
 
@@ -24,7 +26,7 @@ func TestSoak(t *testing.T) {
 		"--set=processors::context_ledger::state::max_sessions=20000", "--set=processors::context_ledger::save_interval=5s")
 	var resident []int
 	for batch := range spans / together {
-		work := work(batch, 1)
+		work := work(batch)
 		for at, span := range work.ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() {
 			session := (batch*together + at) % (spans / 4)
 			span.Attributes().PutStr("gen_ai.conversation.id", fmt.Sprint("soak-", session))
@@ -53,4 +55,35 @@ func (r *running) resident(t *testing.T) int {
 	kilobytes, err := strconv.Atoi(strings.Fields(rest)[0])
 	require.NoError(t, err)
 	return kilobytes / 1024
+}
+
+// together is how many calls are sent at once.
+const together = 200
+
+// work is a batch of model calls.
+func work(batch int) ptrace.Traces {
+	made := ptrace.NewTraces()
+	from := made.ResourceSpans().AppendEmpty()
+	from.Resource().Attributes().PutStr("service.name", "agents")
+	list := from.ScopeSpans().AppendEmpty().Spans()
+	for at := range together {
+		number := batch*together + at
+		span := list.AppendEmpty()
+		span.SetName("chat gpt-5")
+		span.SetTraceID(pcommon.TraceID{1, byte(number), byte(number >> 8), byte(number >> 16)})
+		span.SetSpanID(pcommon.SpanID{1, byte(number), byte(number >> 8), byte(number >> 16)})
+		began := time.Unix(1_796_000_000+int64(number/500), 0)
+		span.SetStartTimestamp(pcommon.NewTimestampFromTime(began))
+		span.SetEndTimestamp(pcommon.NewTimestampFromTime(began.Add(time.Second)))
+		attributes := map[string]any{
+			"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.request.model": "gpt-5",
+			"gen_ai.response.id": fmt.Sprint("r", number), "gen_ai.usage.input_tokens": 10_000 + number/500,
+			"gen_ai.usage.cache_read.input_tokens": 9_000 + number/500, "gen_ai.usage.output_tokens": 100,
+			"server.address": "api.openai.com",
+		}
+		if err := span.Attributes().FromRaw(attributes); err != nil {
+			panic(err)
+		}
+	}
+	return made
 }
