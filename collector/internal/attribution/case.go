@@ -45,6 +45,14 @@ type Rules struct {
 	Summaries       []string
 }
 
+// Kept is how many seconds a prefix is kept that was written under a retention: its own, else what is usual.
+func (r Rules) Kept(written string) *float64 {
+	if kept, ok := r.Retentions[written]; ok {
+		return &kept
+	}
+	return r.Lifetime
+}
+
 // Answer is what came back of a call, without its text. End is how the call ended. Verdict is the provider's own word on a
 // miss, empty where it said none.
 type Answer struct {
@@ -100,12 +108,10 @@ func (c Case) Idle() *float64 {
 // Lifetime is how many seconds the comparable call's prefix is kept: as its writes were reported or asked for, else as is
 // usual for the model.
 func (c Case) Lifetime() *float64 {
-	if c.Link.Head != nil {
-		if kept, ok := c.Rules.Retentions[c.Link.Head.Written]; ok {
-			return &kept
-		}
+	if c.Link.Head == nil {
+		return c.Rules.Lifetime
 	}
-	return c.Rules.Lifetime
+	return c.Rules.Kept(c.Link.Head.Written)
 }
 
 // Shortfall is how many tokens could have been reused and were not.

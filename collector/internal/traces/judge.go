@@ -140,12 +140,10 @@ func (c Case) Idle() *float64 {
 
 // Lifetime is how many seconds the comparable call's prefix is kept, nil where nobody knows.
 func (c Case) Lifetime() *float64 {
-	if c.Link.Head != nil {
-		if kept, ok := c.Rules.Retentions[c.Link.Head.Written]; ok {
-			return &kept
-		}
+	if c.Link.Head == nil {
+		return c.Rules.Lifetime
 	}
-	return c.Rules.Lifetime
+	return c.Rules.Kept(c.Link.Head.Written)
 }
 
 // Judge is the verdict on a call that has a comparable one.
