@@ -12,11 +12,20 @@ from otel_context_ledger.correctness.compaction import failures
 from otel_context_ledger.correctness.compaction import happenings as h
 from otel_context_ledger.correctness.compaction.course import Course, Rules, Thresholds
 from otel_context_ledger.correctness.compaction.event import Compaction, Limits
-from otel_context_ledger.correctness.compaction.fold import fold_all
+from otel_context_ledger.correctness.compaction.fold import fold
 from otel_context_ledger.correctness.compaction.manifest import Item, Manifest
 from otel_context_ledger.correctness.compaction.summary import find
 from otel_context_ledger.correctness.constraints import Constraint
 from otel_context_ledger.correctness.history import steps
+
+
+def fold_all(course: Course, happened: Iterable[h.Happening], rules: Rules) -> tuple[Course, tuple[Compaction, ...]]:
+    """The course of a session after several happenings in their order, and all that is told of them."""
+    told: list[Compaction] = []
+    for happening in happened:
+        course, more = fold(course, happening, rules)
+        told += more
+    return course, tuple(told)
 
 
 def run(given: Mapping[str, Any], openings: tuple[str, ...]) -> Any:

@@ -13,12 +13,12 @@ import pytest
 from otel_context_ledger import compacting, compaction, constraint, declaring, session, validate_with
 from otel_context_ledger.correctness.compaction.course import Course, Rules
 from otel_context_ledger.correctness.compaction.event import Limits
-from otel_context_ledger.correctness.compaction.fold import fold_all
 from otel_context_ledger.correctness.compaction.happenings import Begun, Declared, Ended
 from otel_context_ledger.correctness.compaction.manifest import Item
 from otel_context_ledger.correctness.constraints import Constraint, Match
 from otel_context_ledger.mailbox import MAX_DECLARED, MAX_TEXTS, MAX_WAITING, Letter, Mailbox, mailbox
 from tests import hostile
+from tests.compaction_vectors import fold_all
 
 LENGTHY = "prompt is too long: 212230 tokens > 200000 maximum"
 

@@ -15,7 +15,6 @@ from otel_context_ledger.correctness.compaction.audit import check, elsewhere
 from otel_context_ledger.correctness.compaction.course import MAX_KNOWN, MAX_OPEN, Course, Fate, Rules
 from otel_context_ledger.correctness.compaction.event import KINDS, OUTCOMES, TRIGGERS
 from otel_context_ledger.correctness.compaction.failures import read
-from otel_context_ledger.correctness.compaction.fold import fold_all
 from otel_context_ledger.correctness.compaction.happenings import Rewrite
 from otel_context_ledger.correctness.compaction.manifest import Item, Manifest, status, telling
 from otel_context_ledger.correctness.compaction.report import fields
@@ -32,6 +31,7 @@ from otel_context_ledger.semconv import (
     MEMBERS,
     TYPES,
 )
+from tests.compaction_vectors import fold_all
 
 RULES = Rules(declared=Manifest((Item(Constraint("C1", "never touch prod")),)))
 TEXTS = st.sampled_from(["", "never touch prod", "Goal: billing.", "touch prod"])

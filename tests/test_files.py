@@ -23,7 +23,7 @@ from otel_context_ledger.correctness.files import MAX_BYTES, MAX_WANTED, RACY_SE
 from otel_context_ledger.correctness.looks import MISSING, OTHER, OUTSIDE, Looks, Shelved
 from tests.conftest import Ledger, Signals
 from tests.provider import Provider
-from tests.test_repository import GIT_SETTINGS, git, make
+from tests.test_repository import configure, git, make
 
 PATIENCE = 20.0
 
@@ -32,13 +32,7 @@ pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
 @pytest.fixture(autouse=True)
 def git_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Git settings from the environment, none from the machine."""
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    monkeypatch.setenv("GIT_CONFIG_COUNT", str(len(GIT_SETTINGS)))
-    for number, (key, value) in enumerate(GIT_SETTINGS.items()):
-        monkeypatch.setenv(f"GIT_CONFIG_KEY_{number}", key)
-        monkeypatch.setenv(f"GIT_CONFIG_VALUE_{number}", value)
+    configure(monkeypatch)
 
 
 @pytest.fixture

@@ -42,8 +42,7 @@ GIT_SETTINGS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def settings(monkeypatch: pytest.MonkeyPatch) -> None:
+def configure(monkeypatch: pytest.MonkeyPatch) -> None:
     """Git settings from the environment, none from the machine."""
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
@@ -51,6 +50,11 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> None:
     for number, (key, value) in enumerate(GIT_SETTINGS.items()):
         monkeypatch.setenv(f"GIT_CONFIG_KEY_{number}", key)
         monkeypatch.setenv(f"GIT_CONFIG_VALUE_{number}", value)
+
+
+@pytest.fixture(autouse=True)
+def settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    configure(monkeypatch)
 
 
 def git(directory: Path, *arguments: str) -> str:

@@ -22,15 +22,6 @@ def fold(course: Course, happening: h.Happening, rules: Rules) -> Told:
     return _FOLDS[type(happening)](course, happening, rules)
 
 
-def fold_all(course: Course, happened: Iterable[h.Happening], rules: Rules) -> Told:
-    """The course after several, in their order."""
-    told: list[Compaction] = []
-    for happening in happened:
-        course, more = fold(course, happening, rules)
-        told += more
-    return course, tuple(told)
-
-
 def _declared(course: Course, told: h.Declared, rules: Rules) -> Told:
     return replace(course, manifest=course.manifest.joined((told.item,))), ()
 
