@@ -1,0 +1,82 @@
+"""Owns how a metric of the registry is asked for in PromQL: names, labels, and only values that the registry lists.
+
+What boards and rules ask is in measures.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from otel_context_ledger import semconv
+
+UNITS = {"s": "_seconds", "By": "_bytes"}
+Picks = Mapping[str, Sequence[str]]
+
+
+def label(key: str) -> str:
+    """An attribute's name as Prometheus spells it."""
+    return key.replace(".", "_")
+
+
+AGENT, MODEL = label(semconv.GEN_AI_AGENT_NAME), label(semconv.GEN_AI_REQUEST_MODEL)
+
+
+def name(metric: str) -> str:
+    """A metric's name in Prometheus, without the _bucket, _sum and _count of a histogram. Raises KeyError for a name
+    that the registry lacks."""
+    told = semconv.METRICS[metric]
+    return label(told.name) + UNITS.get(told.unit, "") + ("_total" if told.kind == "counter" else "")
+
+
+def picked(metric: str, picks: Picks, besides: str = "") -> str:
+    """The matchers of one metric, in braces, after those that come from outside. Raises ValueError where the metric has
+    no such attribute or the registry no such value."""
+    return (
+        "{"
+        + ",".join([*(_matcher(metric, key, values) for key, values in picks.items()), *([besides] if besides else [])])
+        + "}"
+    )
+
+
+def _matcher(metric: str, key: str, values: Sequence[str]) -> str:
+    if key not in semconv.METRICS[metric].attributes:
+        raise ValueError(f"{metric} has no attribute {key}")
+    known = semconv.MEMBERS.get(key)
+    if known and (strange := set(values) - set(known)):
+        raise ValueError(f"{key} is never {', '.join(sorted(strange))}; it is one of {', '.join(known)}")
+    return f'{label(key)}="{values[0]}"' if len(values) == 1 else f'{label(key)}=~"{"|".join(values)}"'
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Over what time and of whom something is asked: `increase` or `rate`, a window ("30m", "$__range"), matchers that
+    every series has to meet, and the labels that stay."""
+
+    over: str
+    window: str
+    where: str = ""
+    by: Sequence[str] = ()
+
+    def per(self, *keys: str) -> View:
+        """The same with these attributes told apart."""
+        return replace(self, by=tuple(map(label, keys)))
+
+    def total(self, metric: str, picks: Picks | None = None) -> str:
+        """What a counter went up by, as a sum."""
+        return f"{self.heading} ({self.over}({name(metric)}{picked(metric, picks or {}, self.where)}[{self.window}]))"
+
+    def quantile(self, share: float, metric: str, picks: Picks | None = None) -> str:
+        """A quantile of a histogram."""
+        wanted = replace(self, by=("le", *self.by))
+        series = f"{name(metric)}_bucket{picked(metric, picks or {}, self.where)}[{self.window}]"
+        return f"histogram_quantile({share:g}, {wanted.heading} ({self.over}({series})))"
+
+    @property
+    def heading(self) -> str:
+        return f"sum by ({', '.join(self.by)})" if self.by else "sum"
+
+
+def share(part: str, whole: str) -> str:
+    """A ratio of two sums: nothing where there was no whole, 0 where there was one and nothing of it in the part."""
+    return f"({part} or {whole} * 0) / ({whole} > 0)"
