@@ -87,6 +87,7 @@ class ContextLedgerInstrumentor(BaseInstrumentor):  # type: ignore[misc,unused-i
     _hooked: bool = False
     _stop: Callable[[], None] | None = None
     _file: store.Store | None = None
+    _lookers: Sequence[Looker] = ()
 
     def instrumentation_dependencies(self) -> Collection[str]:
         """None: SDKs are patched when the program imports them."""
@@ -106,7 +107,7 @@ class ContextLedgerInstrumentor(BaseInstrumentor):  # type: ignore[misc,unused-i
             return
         for warning in settings.warnings:
             _log.warning("context ledger: %s", warning)
-        self._desk, self._file, self._stop = assemble(settings)
+        self._desk, self._file, self._lookers, self._stop = assemble(settings)
         if not self._hooked:
             self._hooked = True
             for sdk in SDKS:
@@ -125,9 +126,22 @@ class ContextLedgerInstrumentor(BaseInstrumentor):  # type: ignore[misc,unused-i
             return (self._file is None or self._file.flush(timeout)) and said
         return False
 
+    def look(self, timeout: float = FLUSH_SECONDS) -> bool:
+        """Has the repository, the rules files and the files that calls spoke of looked at now, and waits at most
+        `timeout` seconds for it: a call that is made or ends afterwards knows what is there. Says whether all were
+        looked at; `True` where `CONTEXT_LEDGER_REPOSITORY` is off."""
+        desk, deadline = self._desk, time.monotonic() + timeout
+        if desk is None:
+            return True
+        with desk.guard("checks"):
+            taken = [looker.ask() for looker in self._lookers]
+            return all(wait(deadline - time.monotonic()) for wait in taken)
+        return False
+
     def _uninstrument(self, **kwargs: Any) -> None:
         desk, stop = self._desk, self._stop
         self._desk = self._stop = self._file = None
+        self._lookers = ()
         if desk is None:
             return
         with desk.guard("instrument"):
@@ -448,8 +462,8 @@ def _closed(stream: Any) -> None:
         invocation.ended("closed")
 
 
-def assemble(settings: config.Config) -> tuple[Desk, store.Store | None, Callable[[], None]]:
-    """The desk of this process, its ledger file, and what undoes them."""
+def assemble(settings: config.Config) -> tuple[Desk, store.Store | None, Sequence[Looker], Callable[[], None]]:
+    """The desk of this process, its ledger file, who looks at its repository, and what undoes them."""
     lore, watcher, shelf = _lore(settings), _watcher(settings), _shelf(settings)
     key = key_of(settings.digest_key) if settings.digest_key else None
     limits = Limits(settings.max_sessions, settings.max_bytes, settings.advice)
@@ -479,7 +493,8 @@ def assemble(settings: config.Config) -> tuple[Desk, store.Store | None, Callabl
     leave = partial(_leave, desk, file)
     speaking.met = partial(_leave_first, leave)
     speaking.met()
-    return desk, file, partial(_stop, leave, desk, file, [one for one in (watcher, shelf) if one is not None])
+    lookers = [one for one in (watcher, shelf) if one is not None]
+    return desk, file, lookers, partial(_stop, leave, desk, file, lookers)
 
 
 def _leave_first(leave: Callable[[], None]) -> None:

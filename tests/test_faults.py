@@ -30,7 +30,7 @@ from otel_context_ledger.model import PILLARS
 from otel_context_ledger.store import Store
 from tests import faults
 from tests.conftest import Signals, flat
-from tests.provider import Provider
+from tests.provider import Answer, Provider
 from tests.ways import ASK, CHAT, DIALECTS, RULES, TOOLS
 
 
@@ -360,6 +360,8 @@ REUSE = (
 # What looks whether a context was right, and runs while a call is made and its entry written.
 CHECKS = ("correctness", "courses.py", "witness.py", "mailbox.py")
 FAILED = "checks_failed: "
+# Seconds for what takes milliseconds where nobody else uses the machine.
+PATIENCE = 60.0
 # What a program calls itself, and what guards itself there.
 CALLED = ("correctness/tools/live.py:tool_registry",)
 
@@ -371,16 +373,23 @@ class Examined:
     program: Callable[[], Iterator[Any]]
     file: Path
     desk: Any = None
+    looks: bool = False
 
-    def entries(self, failing: Callable[[], Any] = nullcontext) -> list[dict[str, Any]]:
+    def answer(self, _: Any) -> Answer:
+        """The provider's answer, which takes as long as it must for the disk to be looked at meanwhile."""
+        if self.looks:
+            assert ContextLedgerInstrumentor().look(PATIENCE)
+        return Answer()
+
+    def entries(self, failing: Callable[[], Any] = nullcontext, looks: bool = True) -> list[dict[str, Any]]:
         """What a new ledger says of the program's calls; what fails does so while it runs."""
         instrumentor = ContextLedgerInstrumentor()
         instrumentor.instrument()
-        self.desk = instrumentor._desk
+        self.desk, self.looks = instrumentor._desk, looks
         try:
             with failing():
                 outcome(self.program)
-                instrumentor.flush()
+                assert instrumentor.flush(PATIENCE)
             lines = store.read(self.file).entries if self.file.exists() else ()
             return [flat(dict(one)) for one in lines if "kind" not in one]
         finally:
@@ -397,7 +406,7 @@ class Examined:
 
     def wrong(self, code: types.CodeType) -> list[str]:
         """How what the ledger tells of reuse differs while this function fails, and what is not said of that."""
-        entries = self.entries(partial(faults.failing, code, self.functions))
+        entries = self.entries(partial(faults.failing, code, self.functions), looks=False)
         pairs = zip(entries, self.bare, strict=False)
         expected = [{name: bare[name] for name in reuse(entry)} for entry, bare in pairs]
         found = ["another reuse is told"] if [reuse(entry) for entry in entries] != expected else []
@@ -435,7 +444,13 @@ def claims(entry: dict[str, Any]) -> list[tuple[str, Any]]:
 
 @pytest.fixture
 def examined(
-    programs: Programs, settings: Path, signals: Signals, noise: Noise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    programs: Programs,
+    provider: Provider,
+    settings: Path,
+    signals: Signals,
+    noise: Noise,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Examined]:
     root = tmp_path / "work"
     root.mkdir()
@@ -443,7 +458,9 @@ def examined(
     (root / "AGENTS.md").write_text(MARKED, "utf-8")
     (root / "code.py").write_text("x = 1\n", "utf-8")
     monkeypatch.setenv("CONTEXT_LEDGER_REPOSITORY", str(root))
-    yield Examined(programs.checked, settings)
+    running = Examined(programs.checked, settings)
+    provider.script = running.answer
+    yield running
     mailbox.take()
     live.LIVE.__init__()  # type: ignore[misc]
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import openai
 import pytest
+from xxhash import xxh3_64_intdigest
 
 from otel_context_ledger import read, session
 from otel_context_ledger import semconv as s
@@ -21,11 +22,12 @@ from otel_context_ledger.cli.calls import Call
 from otel_context_ledger.cli.verdicts import of_files
 from otel_context_ledger.correctness.files import MAX_BYTES, MAX_WANTED, RACY_SECONDS, Shelf
 from otel_context_ledger.correctness.looks import MISSING, OTHER, OUTSIDE, Looks, Shelved
+from otel_context_ledger.correctness.repository import take
 from tests.conftest import Ledger, Signals
 from tests.provider import Provider
 from tests.test_repository import configure, git, make
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
@@ -196,6 +198,26 @@ class TestShelf:
         eventually(lambda: shelf.latest().rooted)
         shelf.stop(PATIENCE)
 
+    def test_a_look_that_is_asked_for(self, repository: Path):
+        """Whoever asks for a look waits for no rest before it, and is told when all that is wanted was looked at."""
+        shelf = Shelf(repository, time.time, min_interval=600, idle=600)
+        shelf.start()
+        assert shelf.ask()(PATIENCE)
+        for text in ("x = 2\n", "x = 3\n"):
+            shelf.want(str(repository / "a.py"))
+            (repository / "a.py").write_text(text)
+            assert shelf.ask()(PATIENCE)
+            assert shelf.latest().files[str(repository / "a.py")].spans[-1].digest == xxh3_64_intdigest(text.encode())
+        shelf.stop(PATIENCE)
+
+    def test_a_look_that_nobody_takes(self, repository: Path):
+        """Before the start and after the end whoever asks is told that nobody looks, without waiting."""
+        shelf = Shelf(repository, time.time)
+        before = shelf.ask()(0)
+        shelf.start()
+        shelf.stop(PATIENCE)
+        assert (before, shelf.ask()(0)) == (False, False)
+
     def test_what_nobody_looks_at_any_more_is_not_told(self, repository: Path):
         """When no round comes to its end, what was seen before is too old to be a verdict on now."""
         shelf = Shelf(repository, time.time, min_interval=0.01, idle=0.02, patience=0.1)
@@ -358,6 +380,21 @@ def test_a_branch_switched_by_the_shell(provider: Provider, watched: Ledger, rep
     ]  # fmt: skip
     assert there["repository"]["evidence"] == ["external_change=1"]
     eventually(lambda: agent.asks()["repo_snapshot"] == before["repo_snapshot"])
+
+
+def test_what_a_program_has_looked_at(provider: Provider, watched: Ledger, repository: Path) -> None:
+    """A program that asks for a look, and waits for it, knows that its next call tells the repository as it is."""
+    agent, told = Agent(provider, watched), []
+    for text in ("x = 2\n", "x = 3\n"):
+        (repository / "a.py").write_text(text)
+        assert watched.instrumentor.look(PATIENCE)
+        told.append(agent.asks()["repo_snapshot"])
+    assert told == [take_after(repository, text) for text in ("x = 2\n", "x = 3\n")]
+
+
+def take_after(repository: Path, text: str) -> str:
+    (repository / "a.py").write_text(text)
+    return take(repository, PATIENCE, time.time).identity
 
 
 def changes(provider: Provider, watched: Ledger, root: Path) -> list[dict[str, Any]]:

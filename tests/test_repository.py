@@ -29,7 +29,7 @@ from otel_context_ledger.correctness.repository import (
     take,
 )
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
@@ -577,6 +577,23 @@ class TestWatcher:
             want = look(repository)
             watcher.poke()
             assert seen(lambda want=want: watcher.latest() == want)
+
+    def test_a_look_that_is_asked_for(self, repository: Path):
+        """Whoever asks for a look waits for no rest before it."""
+        watcher = Watcher(repository, lambda: 7.0, min_interval=600)
+        watcher.start()
+        for text in ("x = 2\n", "x = 3\n"):
+            (repository / "a.py").write_text(text)
+            assert watcher.ask()(PATIENCE)
+            assert watcher.latest() == look(repository)
+        watcher.stop(PATIENCE)
+
+    def test_a_look_that_fails(self, repository: Path):
+        """Whoever asks for a look that comes to an unforeseen end is told so, and so is who asks for the next one."""
+        watcher = Watcher(repository, lambda: next(iter([])), min_interval=0.05)
+        watcher.start()
+        assert [watcher.ask()(PATIENCE) for _ in range(2)] == [False, False]
+        watcher.stop(PATIENCE)
 
     def test_what_moved(self, watcher: Watcher, repository: Path):
         """Two snapshots that it took can be compared later, by their identities; one that it did not take cannot, and

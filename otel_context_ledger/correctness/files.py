@@ -54,9 +54,9 @@ class Shelf(Looker):
     """The looks at a bounded set of wanted files and at the rules files of one repository, by one daemon thread.
 
     All are looked at after a `poke`, at most every `min_interval` seconds, and every `idle` seconds without one, each
-    time with a rest of ten times the last round's length; a file that is wanted anew is looked at first. `directory` is
-    where the program works; `rules` are names of more rules files, relative to it. A round that is `patience` seconds
-    late, as on a disk that does not answer, makes what is known too old to be told.
+    time with a rest of ten times the last round's length, but for who asks; a file that is wanted anew is looked at
+    first. `directory` is where the program works; `rules` are names of more rules files, relative to it. A round that
+    is `patience` seconds late, as on a disk that does not answer, makes what is known too old to be told.
     """
 
     name = "context-ledger-files"
@@ -99,14 +99,14 @@ class Shelf(Looker):
 
     def _look_again_and_again(self) -> None:
         while self._goes_on():
-            self._take_pokes()
             began = time.monotonic()
-            self._look_at_root()
-            self._serve()
-            self._publish([path for path, book in self._books.items() if self._renewed(book)])
-            self._look_at_rules()
-            length = max(self._min_interval, _REST * (time.monotonic() - began))
-            self._until = began + length + self._idle + self._patience
+            with self._look():
+                self._look_at_root()
+                self._serve()
+                self._publish([path for path, book in self._books.items() if self._renewed(book)])
+                self._look_at_rules()
+                length = max(self._min_interval, _REST * (time.monotonic() - began))
+                self._until = began + length + self._idle + self._patience
             self._pause(began, length)
 
     def _look_at_root(self) -> None:
@@ -125,7 +125,7 @@ class Shelf(Looker):
     def _pause(self, began: float, length: float) -> None:
         """Wait until the next round is due and somebody wants one; what is asked for meanwhile is looked at at once."""
         poked = False
-        while self._goes_on() and (left := began + length - time.monotonic()) > 0:
+        while self._goes_on() and not self._asking and (left := began + length - time.monotonic()) > 0:
             poked = self._wait_for_poke(left) or poked
             self._serve()
         if self._goes_on() and not poked and self._wait_for_poke(self._idle):

@@ -1,5 +1,6 @@
-"""A daemon thread that looks at the outside again and again, so that no call waits for it: started, poked, stopped, and
-forgotten in a forked child until the next poke. What is looked at is left to those who derive from it.
+"""A daemon thread that looks at the outside again and again, so that no call waits for it: started, poked, asked for a
+look that somebody waits for, stopped, and forgotten in a forked child until the next poke. What is looked at is left to
+those who derive from it.
 """
 
 from __future__ import annotations
@@ -12,10 +13,16 @@ import threading
 import time
 import weakref
 from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
+
+_Answer = queue.SimpleQueue[bool]
 
 
 class Looker(ABC):
-    """One thread, named `name`. Every method may be called from any thread; none waits but `stop`."""
+    """One thread, named `name`. Every method may be called from any thread; none waits but `stop`, and what `ask`
+    gives."""
 
     name: str
     _thread: threading.Thread | None
@@ -39,6 +46,16 @@ class Looker(ABC):
         if self._thread is None and self._wanted:
             self._launch()
 
+    def ask(self) -> Callable[[float], bool]:
+        """Ask for a look that begins from now on, without the rest that is due before it. What this gives waits for at
+        most so many seconds, and says whether the look was taken; to be called once."""
+        answer: _Answer = queue.SimpleQueue()
+        self._asking.append(answer)
+        self.poke()
+        if self._thread is None:
+            self._deny()
+        return partial(_taken, answer)
+
     def start(self) -> None:
         """Start looking; a second call changes nothing."""
         self._wanted = True
@@ -51,6 +68,7 @@ class Looker(ABC):
         self._pokes.put(None)
         if thread is not None:
             thread.join(timeout)
+        self._deny()
 
     def _nudge(self) -> None:
         if self._pokes.empty():
@@ -60,6 +78,7 @@ class Looker(ABC):
         # A finaliser may poke inside a poke: an Event would deadlock, SimpleQueue and RLock may be entered again.
         self._pokes: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._lock = threading.RLock()
+        self._asking: deque[_Answer] = deque()
         self._thread = None
 
     def _launch(self) -> None:
@@ -81,6 +100,7 @@ class Looker(ABC):
             self._fail()
             if self._goes_on():
                 self._thread = None
+                self._deny()
 
     def _goes_on(self) -> bool:
         """Whether the calling thread is still the one that looks; `stop` and a later `start` replace it."""
@@ -91,10 +111,34 @@ class Looker(ABC):
             while True:
                 self._pokes.get_nowait()
 
+    @contextlib.contextmanager
+    def _look(self) -> Iterator[None]:
+        """Around one whole look: those who asked for one before it are told whether it came to its end."""
+        self._take_pokes()
+        asking, taken = self._no_longer_asking(), False
+        try:
+            yield
+            taken = True
+        finally:
+            for answer in asking:
+                answer.put(taken)
+
+    def _no_longer_asking(self) -> list[_Answer]:
+        found: list[_Answer] = []
+        with contextlib.suppress(IndexError):
+            while True:
+                found.append(self._asking.popleft())
+        return found
+
+    def _deny(self) -> None:
+        """Nobody looks: whoever asked need not wait."""
+        for answer in self._no_longer_asking():
+            answer.put(False)
+
     def _rest(self, seconds: float) -> None:
-        """Wait the whole time, unless stopped; a poke meanwhile stays for afterwards."""
+        """Wait the whole time, unless stopped or asked; a poke meanwhile stays for afterwards."""
         until, poked = time.monotonic() + seconds, False
-        while self._goes_on() and time.monotonic() < until:
+        while self._goes_on() and not self._asking and time.monotonic() < until:
             poked = self._wait_for_poke(until - time.monotonic()) or poked
         if poked:
             self._pokes.put(None)
@@ -105,6 +149,13 @@ class Looker(ABC):
         except queue.Empty:
             return False
         return True
+
+
+def _taken(answer: _Answer, seconds: float) -> bool:
+    try:
+        return answer.get(timeout=max(0.0, seconds))
+    except queue.Empty:
+        return False
 
 
 _lookers: weakref.WeakSet[Looker] = weakref.WeakSet()

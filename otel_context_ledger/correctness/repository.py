@@ -90,7 +90,7 @@ class Watcher(Looker):
 
     The full look is taken at the start, after a `poke`, and when HEAD, its branch or the index moved; never more often
     than every `min_interval` seconds, and with a rest of ten times the last look's own length, so that a huge
-    repository costs at most a tenth of one core.
+    repository costs at most a tenth of one core. Who asks for a look gets it without that rest.
     """
 
     name = "context-ledger-repository"
@@ -120,12 +120,12 @@ class Watcher(Looker):
 
     def _look_again_and_again(self) -> None:
         while self._goes_on():
-            self._take_pokes()
             began = time.monotonic()
-            found, places, marks = _look(self._directory, self._timeout, self._clock, self._ours)
-            if found.manifest is not None:
-                self.manifests.keep(found.identity, found.manifest)
-            self._latest = found
+            with self._look():
+                found, places, marks = _look(self._directory, self._timeout, self._clock, self._ours)
+                if found.manifest is not None:
+                    self.manifests.keep(found.identity, found.manifest)
+                self._latest = found
             self._rest(max(self._min_interval, _REST * (time.monotonic() - began)))
             while self._goes_on() and _marks(places) == marks:
                 if self._wait_for_poke(self._min_interval):
