@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from otel_context_ledger import (
     tool_contracts,
     tool_registry,
 )
+from otel_context_ledger.instrumentation import ContextLedgerInstrumentor
 
 Message = dict[str, Any]
 TASK = "CENTS-7"
@@ -43,8 +43,8 @@ SUMMARY = (
 OPENING = "<system>Previous context has been compacted. Here is the compaction output:</system>"
 TABLES = ("at", "be", "ch", "de", "es", "fr", "it", "nl")
 ROUNDING = "tally/rounding.py"
-# Long enough for the ledger to have looked at the disk; a real tool takes longer.
-PAUSE = 1.0
+# Seconds that a look at the disk may take.
+PATIENCE = 60.0
 
 
 @dataclass(slots=True)
@@ -75,7 +75,6 @@ class Agent:
 
     def asks(self, told: str) -> Agent:
         """One model call with the whole context; `told` is what the person watching sees of it."""
-        time.sleep(PAUSE)
         answer = self._call([{"role": "system", "content": self.system}, *self.history], toolbox.TOOLS)
         self.history.append({"role": "assistant", "content": answer.choices[0].message.content})
         print(f"  {told:<46} cached {_share(answer.usage)}", flush=True)
@@ -135,11 +134,18 @@ def _edited_by_somebody_else() -> None:
     subprocess.run([sys.executable, "-c", text], check=True)
 
 
+def unhurried() -> openai.DefaultHttpxClient:
+    """A provider's answer takes seconds, in which the ledger looks at the disk. That of the demo comes at once, and is
+    held until the look was taken."""
+    ledger = ContextLedgerInstrumentor()
+    return openai.DefaultHttpxClient(event_hooks={"response": [lambda _: ledger.look(PATIENCE)]})
+
+
 def main() -> int:
     rules = f"{PROMPT}\n\n{Path('AGENTS.md').read_text(encoding='utf-8')}"
     constraint("C1", RULE)
     contracts(runs="read")
-    with openai.OpenAI(max_retries=0) as client, task(TASK):
+    with openai.OpenAI(max_retries=0, http_client=unhurried()) as client, task(TASK):
         with attempt("try-1"), session("try-1"):
             print("attempt 1", flush=True)
             first_attempt(Agent(client, rules))
