@@ -46,6 +46,11 @@ class Backlog:
         """Jobs not done: no room, given after `close`, or counted by their owner with `lose`."""
         return self._lost
 
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closed
+
     def put(self, job: Job) -> None:
         """Queue one job, or count it as lost where there is no room. Under gevent it is done before this returns."""
         self.leave_behind(job)

@@ -84,6 +84,11 @@ class Store:
         """Lines this process gave and that were not written: no room in the queue, no file, or given after `close`."""
         return self._backlog.lost
 
+    @property
+    def closed(self) -> bool:
+        """Whether it was ended: lines are lost from then on."""
+        return self._backlog.closed
+
     def put(self, line: Callable[[], bytes]) -> None:
         """Queue one line. `line` is called later, in the writer's thread, and gives JSON without a line break."""
         self._backlog.put(partial(self._write, line))

@@ -464,6 +464,32 @@ print("last", flush=True)
     assert len(store.read(file).entries) >= 12
 
 
+def test_calls_while_the_program_exits(provider: Provider, tmp_path: Path) -> None:
+    """Calls that daemon threads go on to make after the ledger was closed are as they would be without us, and nothing
+    is said of them."""
+    program = (
+        "import atexit, time\nanswers = []\n"
+        "def at_exit():\n    until = len(answers) + 12\n    while len(answers) < until:\n        time.sleep(0.01)\n"
+        'atexit.register(lambda: (at_exit(), print("last", flush=True)))\n'
+        + START
+        + """
+import threading
+from otel_context_ledger.instrumentation import ContextLedgerInstrumentor
+ContextLedgerInstrumentor().instrument()
+def work():
+    while True:
+        answers.append(call(client()))
+for _ in range(4):
+    threading.Thread(target=work, daemon=True).start()
+while len(answers) < 12:
+    time.sleep(0.01)
+"""
+    )
+    done = run(provider, tmp_path, program, instrument=False)
+    assert (done.stdout, done.code, "context ledger" in done.stderr) == ("last\n", 0, False)
+    assert store.read(tmp_path / "ledger.jsonl").skipped == 0
+
+
 # Exporters
 
 
