@@ -59,7 +59,8 @@ def collector(folder: Path) -> Iterator[Mapping[str, str]]:
     served = {f"{name}_ENDPOINT": f"127.0.0.1:{port}" for name, port in ports.items()}
     settings = {"SELF_PORT": str(free()), "STATE_DIRECTORY": str(folder), "LEDGER_FILE": str(folder / "entries.jsonl")}
     flags = ["--config", str(ROOT / "collector" / "configs" / "agent.yaml")]
-    flags.append("--set=connectors::context_ledger::metrics_flush_interval=100ms")
+    quick = {"metrics_flush_interval": "100ms", "zero_first": "0s"}
+    flags += [f"--set=connectors::context_ledger::{name}={value}" for name, value in quick.items()]
     with subprocess.Popen(
         [OTELCOL, *flags],
         env={**os.environ, **served, **settings},

@@ -19,7 +19,7 @@ from tests.test_zero_code import entries, otlp, run
 OTELCOL = os.environ.get("OTELCOL", "")
 NONE_BUILT = "OTELCOL names no binary of the collector; `make collector` builds one, dist/otelcol-context-ledger"
 pytestmark = pytest.mark.skipif(not OTELCOL, reason=NONE_BUILT)
-QUICK = json.dumps({"connectors": {"context_ledger": {"metrics_flush_interval": "100ms"}}})
+QUICK = json.dumps({"connectors": {"context_ledger": {"metrics_flush_interval": "100ms", "zero_first": "0s"}}})
 SDK = "otel_context_ledger"
 CONNECTOR = "github.com/otel-context-ledger/otel-context-ledger/collector/contextledgerconnector"
 # Totals of these differ with the time that things took.

@@ -116,7 +116,8 @@ func start(t testing.TB, file, folder string, more ...string) *running {
 	run := &running{folder: folder, otlp: free(t), prometheus: free(t), telemetry: self, output: &bytes.Buffer{}}
 	flags := []string{"--config", file}
 	if text, err := os.ReadFile(file); err == nil && bytes.Contains(text, []byte("\nconnectors:")) {
-		flags = append(flags, "--set=connectors::context_ledger::metrics_flush_interval=100ms")
+		flags = append(flags, "--set=connectors::context_ledger::metrics_flush_interval=100ms",
+			"--set=connectors::context_ledger::zero_first=0s")
 	}
 	environment := append(os.Environ(),
 		"STATE_DIRECTORY="+folder, "LEDGER_FILE="+filepath.Join(folder, "entries.jsonl"), "HEALTH_ENDPOINT="+health,

@@ -49,6 +49,33 @@ func TestPrometheus(t *testing.T) {
 	pushing.stop(t)
 }
 
+// DB05: a call that came once, long ago, is one call for `increase()`, because Prometheus saw its series at 0 before; a
+// series that appears with its value is no increase.
+func TestOneCallIsAnIncrease(t *testing.T) {
+	name := os.Getenv("PROMETHEUS")
+	if name == "" {
+		t.Skip("PROMETHEUS names no binary of Prometheus")
+	}
+	told := map[string]string{}
+	for zeroFirst, want := range map[string]string{"5s": "1", "0s": "0"} {
+		run := start(t, "agent.yaml", t.TempDir(), "--set=connectors::context_ledger::zero_first="+zeroFirst)
+		server := startPrometheus(t, name, run.prometheus)
+		run.sendSpans(t, calls("s1", 1, nil))
+		value := func(query string) string {
+			_, found := ask(server, `label_replace(`+query+`, "is", "it", "", "")`)
+			return found["it"]
+		}
+		require.Eventually(t, func() bool {
+			told[zeroFirst] = value(`sum(context_ledger_calls_total)`)
+			return told[zeroFirst] == "1" && value(`sum(count_over_time(context_ledger_calls_total[10s])) > bool 5`) == "1"
+		}, time.Minute, 200*time.Millisecond)
+		assert.Eventually(t, func() bool { return value(`round(sum(increase(context_ledger_calls_total[5m])))`) == want },
+			time.Minute, 200*time.Millisecond, zeroFirst)
+		run.stop(t)
+	}
+	assert.Equal(t, map[string]string{"5s": "1", "0s": "1"}, told)
+}
+
 // startPrometheus starts a Prometheus that scrapes a collector and takes remote writes, and gives its address.
 func startPrometheus(t *testing.T, name, scraped string) string {
 	t.Helper()

@@ -21,6 +21,9 @@ type Config struct {
 	FlushInterval time.Duration `mapstructure:"metrics_flush_interval"`
 	// AggregationTemporality is cumulative or delta.
 	AggregationTemporality string `mapstructure:"aggregation_temporality"`
+	// ZeroFirst is for how long a new series of a cumulative metric is told as 0 before it has its value: Prometheus
+	// takes the first value that it sees for where a series begins. 0 is never.
+	ZeroFirst time.Duration `mapstructure:"zero_first"`
 	// Dedup bounds how long an entry that comes again is known.
 	Dedup DedupConfig `mapstructure:"dedup"`
 	// Limits bound the metrics.
@@ -61,6 +64,7 @@ func createDefaultConfig() component.Config {
 	return &Config{
 		FlushInterval:          15 * time.Second,
 		AggregationTemporality: cumulative,
+		ZeroFirst:              30 * time.Second,
 		Dedup:                  DedupConfig{Window: 10 * time.Minute, MaxEntries: 100_000},
 		Limits:                 LimitsConfig{Values: 200, Series: 10_000, Resources: 500, Idle: 24 * time.Hour},
 		ResourceAttributes:     []string{"service.name", "service.namespace", "deployment.environment.name"},
@@ -91,6 +95,7 @@ func (c *Config) positive() []error {
 		shown any
 	}{
 		{"metrics_flush_interval", int64(c.FlushInterval), 1, c.FlushInterval},
+		{"zero_first", int64(c.ZeroFirst), 0, c.ZeroFirst},
 		{"dedup::window", int64(c.Dedup.Window), 1, c.Dedup.Window},
 		{"dedup::max_entries", int64(c.Dedup.MaxEntries), 1, c.Dedup.MaxEntries},
 		{"limits::values", int64(c.Limits.Values), 1, c.Limits.Values},

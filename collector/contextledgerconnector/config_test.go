@@ -18,6 +18,7 @@ func TestConfigIsRead(t *testing.T) {
 	assert.Equal(t, &Config{
 		FlushInterval:          5 * time.Second,
 		AggregationTemporality: "delta",
+		ZeroFirst:              time.Minute,
 		Dedup:                  DedupConfig{Window: time.Hour, MaxEntries: 1000},
 		Limits:                 LimitsConfig{Values: 50, Series: 500, Resources: 10},
 		ResourceAttributes:     []string{"service.name"},
@@ -29,6 +30,7 @@ func TestConfigIsRefused(t *testing.T) {
 	cases := map[string]string{
 		"context_ledger/wrong_temporality": `aggregation_temporality: "sometimes" is neither cumulative nor delta`,
 		"context_ledger/wrong_numbers": "metrics_flush_interval: 0s is too small\n" +
+			"zero_first: -1s is too small\n" +
 			"dedup::window: -1s is too small\n" +
 			"dedup::max_entries: 0 is too small\n" +
 			"limits::values: 0 is too small\n" +

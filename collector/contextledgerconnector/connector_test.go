@@ -139,7 +139,7 @@ func TestSpansAndRecordsWithoutIDs(t *testing.T) {
 func TestTemporality(t *testing.T) {
 	for _, temporality := range []string{cumulative, delta} {
 		config := createDefaultConfig().(*Config)
-		config.AggregationTemporality = temporality
+		config.AggregationTemporality, config.ZeroFirst = temporality, 0
 		told := newListener(t, config)
 		counter := told.counter()
 		began := counter.tally.since
@@ -162,6 +162,71 @@ func TestTemporality(t *testing.T) {
 		assert.Equal(t, want[temporality], got, temporality)
 		told.stop(t)
 	}
+}
+
+// DB05: a new cumulative series is told as 0 from one flush on, and with its value at the first flush that is as late as
+// `zero_first` says; its exemplar comes with the value. One that is there already is not held back, and a delta never.
+func TestZeroFirst(t *testing.T) {
+	minute := func(start, end int, value int64, exemplars int) string {
+		return fmt.Sprintf("%d-%d: %d, %d", start, end, value, exemplars)
+	}
+	want := map[string][]string{
+		cumulative: {minute(1, 1, 0, 0), minute(1, 2, 0, 0), minute(1, 3, 2, 1), minute(1, 4, 3, 1)},
+		delta:      {minute(0, 1, 1, 1), minute(1, 2, 1, 1), minute(3, 4, 1, 1)},
+	}
+	for _, temporality := range []string{cumulative, delta} {
+		config := createDefaultConfig().(*Config)
+		config.AggregationTemporality, config.ZeroFirst = temporality, 2*time.Minute
+		told := newListener(t, config)
+		counter := told.counter()
+		began := counter.tally.since
+		for i, name := range []string{"a", "b", "", "c"} {
+			if name != "" {
+				entry := merged(id(name, ""), map[string]any{"context_ledger.counted_by": "none"})
+				require.NoError(t, told.traces.ConsumeTraces(context.Background(), spans(entry)))
+			}
+			require.NoError(t, counter.flush(context.Background(), began.Add(time.Duration(i+1)*time.Minute)))
+		}
+		var got []string
+		for _, point := range told.points("context_ledger.calls") {
+			start, end := point.StartTimestamp().AsTime().Sub(began), point.Timestamp().AsTime().Sub(began)
+			got = append(got, minute(int(start.Minutes()), int(end.Minutes()), point.IntValue(), point.Exemplars().Len()))
+		}
+		assert.Equal(t, want[temporality], got, temporality)
+		told.stop(t)
+	}
+}
+
+// What is told as 0 is told with its value at the end, histograms too, and so is what was not told at all yet.
+func TestZeroFirstAtTheEnd(t *testing.T) {
+	told := newListener(t, createDefaultConfig().(*Config))
+	send := func(name, model string) {
+		entry := merged(id(name, ""), map[string]any{
+			"context_ledger.counted_by": "none", "context_ledger.model_id": model,
+			"context_ledger.time_to_first_token": 0.5,
+		})
+		require.NoError(t, told.traces.ConsumeTraces(context.Background(), spans(entry)))
+	}
+	counts := func() []uint64 {
+		var found []uint64
+		all := told.sink.AllMetrics()
+		for _, metric := range all[len(all)-1].ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
+			if metric.Type() == pmetric.MetricTypeHistogram {
+				for _, point := range metric.Histogram().DataPoints().All() {
+					found = append(found, point.Count())
+				}
+			}
+		}
+		return found
+	}
+	send("a", "m")
+	require.NoError(t, told.counter().flush(context.Background(), time.Now()))
+	assert.Equal(t, []uint64{0}, counts())
+	assert.Zero(t, told.total("context_ledger.calls"))
+	send("b", "n")
+	told.stop(t)
+	assert.Equal(t, []uint64{1, 1}, counts())
+	assert.EqualValues(t, 2, told.total("context_ledger.calls"))
 }
 
 // What the next component refuses is told again: a cumulative sum as it is then, deltas as they were, none twice.

@@ -71,9 +71,11 @@ func newCounter(settings connector.Settings, config *Config) (*counter, error) {
 }
 
 func newWriter(config *Config, settings component.TelemetrySettings, version string) writer {
-	made := writer{temporality: pmetric.AggregationTemporalityCumulative, version: version}
+	made := writer{
+		temporality: pmetric.AggregationTemporalityCumulative, version: version, zeroFirst: config.ZeroFirst,
+	}
 	if config.AggregationTemporality == delta {
-		made.temporality = pmetric.AggregationTemporalityDelta
+		made.temporality, made.zeroFirst = pmetric.AggregationTemporalityDelta, 0
 	}
 	if id, ok := settings.Resource.Attributes().Get(instanceID); ok {
 		made.instance = id.AsString()
@@ -158,7 +160,8 @@ func (c *counter) run(ctx context.Context) {
 	}
 }
 
-// stop sends on what was counted since the last flush. Without a start there is nobody to send it to.
+// stop sends on what was counted since the last flush, and what was told as 0 with its value. Without a start there is
+// nobody to send it to.
 func (c *counter) stop(ctx context.Context) error {
 	defer c.telemetry.Shutdown()
 	started := true
@@ -168,6 +171,7 @@ func (c *counter) stop(ctx context.Context) error {
 	}
 	c.cancel()
 	<-c.stopped
+	c.writer.zeroFirst = 0
 	return c.flush(ctx, time.Now())
 }
 

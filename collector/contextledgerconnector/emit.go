@@ -21,6 +21,8 @@ type writer struct {
 	temporality pmetric.AggregationTemporality
 	instance    string
 	version     string
+	// For how long a series is told as 0 before it has its value.
+	zeroFirst time.Duration
 }
 
 // write gives the metrics at a time, in one order for the same tally. Of deltas only what moved is told.
@@ -35,7 +37,7 @@ func (w writer) write(t *tally, now time.Time) pmetric.Metrics {
 func (w writer) resource(into pmetric.Metrics, held *resource, now time.Time) {
 	metrics := pmetric.NewMetricSlice()
 	for _, name := range slices.Sorted(maps.Keys(held.series)) {
-		if lines := w.telling(held.series[name]); len(lines) > 0 {
+		if lines := w.telling(held.series[name], now); len(lines) > 0 {
 			w.metric(metrics.AppendEmpty(), semconv.Metrics[name], lines, now)
 		}
 	}
@@ -55,11 +57,11 @@ func (w writer) resource(into pmetric.Metrics, held *resource, now time.Time) {
 }
 
 // telling gives the series that there is something to tell of, in order.
-func (w writer) telling(lines map[string]*series) []*series {
+func (w writer) telling(lines map[string]*series, now time.Time) []*series {
 	found := make([]*series, 0, len(lines))
 	for _, key := range slices.Sorted(maps.Keys(lines)) {
 		if line := lines[key]; line.fresh || w.temporality == pmetric.AggregationTemporalityCumulative {
-			found = append(found, line)
+			found = append(found, line.shown(now, w.zeroFirst))
 		}
 	}
 	return found

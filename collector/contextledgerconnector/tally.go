@@ -37,10 +37,13 @@ type resource struct {
 
 // series is one line of a metric: a sum of whole numbers or amounts, or a histogram of amounts.
 type series struct {
-	attrs     []pair
-	start     time.Time
-	last      time.Time
-	fresh     bool
+	attrs []pair
+	start time.Time
+	last  time.Time
+	fresh bool
+	// From when on it is told with its value, once it was told as 0, and whether it was withheld the last time.
+	until     time.Time
+	withheld  bool
 	whole     int64
 	amount    float64
 	buckets   []uint64
@@ -228,8 +231,23 @@ func (t *tally) settle(now time.Time, anew bool) {
 	}
 }
 
+// shown gives what is told of a series at a time: itself, or that it begins at 0 now and is still there.
+func (s *series) shown(now time.Time, zeroFirst time.Duration) *series {
+	if zeroFirst > 0 && s.until.IsZero() {
+		s.start, s.until = now, now.Add(zeroFirst)
+	}
+	s.withheld = zeroFirst > 0 && now.Before(s.until)
+	if !s.withheld {
+		return s
+	}
+	return &series{attrs: s.attrs, start: s.start, buckets: make([]uint64, len(s.buckets))}
+}
+
+// settle keeps the exemplars of a value that was not told.
 func (s *series) settle(now time.Time, anew bool) {
-	clear(s.exemplars)
+	if !s.withheld {
+		clear(s.exemplars)
+	}
 	if !anew {
 		return
 	}

@@ -37,7 +37,7 @@ func TestMemoryStaysUnderTheLimit(t *testing.T) {
 	t.Cleanup(backend.Close)
 	run := start(t, gateway, t.TempDir(), "BACKEND_ENDPOINT="+backend.Address, "BACKEND_INSECURE=true", "GOMEMLIMIT=409MiB",
 		"--set=processors::memory_limiter::limit_mib="+strconv.Itoa(limit), "--set=processors::memory_limiter::spike_limit_mib=64",
-		"--set=connectors::context_ledger::metrics_flush_interval=200ms")
+		"--set=connectors::context_ledger::metrics_flush_interval=200ms", "--set=connectors::context_ledger::zero_first=0s")
 	spans := count(t)
 	most := watch(t, run)
 	for turn := 1; turn <= turns; turn++ {
@@ -116,6 +116,7 @@ func (l *line) startGateway(t *testing.T) {
 	t.Helper()
 	l.gateway = start(t, gateway, l.gatewayDir, "OTLP_GRPC_ENDPOINT="+l.address, "BACKEND_ENDPOINT="+l.register.Address,
 		"BACKEND_INSECURE=true", "--set=connectors::context_ledger::metrics_flush_interval=200ms",
+		"--set=connectors::context_ledger::zero_first=0s",
 		"--set=exporters::otlp_grpc::sending_queue::batch::min_size="+strconv.Itoa(batch),
 		"--set=exporters::otlp_grpc::sending_queue::batch::max_size="+strconv.Itoa(batch))
 }

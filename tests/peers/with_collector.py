@@ -51,7 +51,7 @@ COUNTS: dict[str, Mapping[str, str]] = {
 }
 CAPTURED = [name for name, peers in (("content", CONTENT), ("counts", COUNTS)) if PEER in peers]
 each = pytest.mark.parametrize("captured", CAPTURED)
-QUICK = {"connectors": {"context_ledger": {"metrics_flush_interval": "100ms"}}}
+QUICK = {"connectors": {"context_ledger": {"metrics_flush_interval": "100ms", "zero_first": "0s"}}}
 
 
 @dataclass(frozen=True)
