@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from otel_context_ledger import semconv
 
 UNITS = {"s": "_seconds", "By": "_bytes"}
+FLAG = ("true", "false")
 Picks = Mapping[str, Sequence[str]]
 
 
@@ -42,7 +43,7 @@ def picked(metric: str, picks: Picks, besides: str = "") -> str:
 def _matcher(metric: str, key: str, values: Sequence[str]) -> str:
     if key not in semconv.METRICS[metric].attributes:
         raise ValueError(f"{metric} has no attribute {key}")
-    known = semconv.MEMBERS.get(key)
+    known = FLAG if semconv.TYPES[key] == "boolean" else semconv.MEMBERS.get(key)
     if known and (strange := set(values) - set(known)):
         raise ValueError(f"{key} is never {', '.join(sorted(strange))}; it is one of {', '.join(known)}")
     return f'{label(key)}="{values[0]}"' if len(values) == 1 else f'{label(key)}=~"{"|".join(values)}"'

@@ -226,6 +226,7 @@ METRIC_INPUT_TOKENS = "context_ledger.input_tokens"
 METRIC_OUTPUT_TOKENS = "context_ledger.output_tokens"
 METRIC_REUSABLE_TOKENS = "context_ledger.reusable_tokens"
 METRIC_MISS_TOKENS = "context_ledger.miss_tokens"
+METRIC_PROVIDER_VERDICTS = "context_ledger.provider_verdicts"
 METRIC_IDENTITY_CHANGES = "context_ledger.identity_changes"
 METRIC_COST = "context_ledger.cost"
 METRIC_COST_WITHOUT_CACHE = "context_ledger.cost_without_cache"
@@ -781,6 +782,20 @@ METRICS: dict[str, Metric] = {
             GEN_AI_AGENT_NAME,
             CONTEXT_LEDGER_MISS_CAUSE,
             CONTEXT_LEDGER_IDENTITY,
+        ),
+        (),
+    ),
+    METRIC_PROVIDER_VERDICTS: Metric(
+        METRIC_PROVIDER_VERDICTS,
+        "counter",
+        "{call}",
+        "Calls in which the provider's own verdict could be held against our cause.",
+        (
+            GEN_AI_PROVIDER_NAME,
+            GEN_AI_REQUEST_MODEL,
+            CONTEXT_LEDGER_PROVIDER_SURFACE,
+            GEN_AI_AGENT_NAME,
+            CONTEXT_LEDGER_VERDICT_CONFLICT,
         ),
         (),
     ),

@@ -708,6 +708,7 @@ EMITTED = (
     s.METRIC_OUTPUT_TOKENS,
     s.METRIC_REUSABLE_TOKENS,
     s.METRIC_MISS_TOKENS,
+    s.METRIC_PROVIDER_VERDICTS,
     s.METRIC_IDENTITY_CHANGES,
     s.METRIC_COST,
     s.METRIC_COST_WITHOUT_CACHE,
@@ -808,6 +809,8 @@ def measurements(entry: m.Entry) -> Iterator[Measurement]:
             entry.cache.avoidable_tokens,
             {s.CONTEXT_LEDGER_MISS_CAUSE: entry.cache.miss_cause, **same},
         )
+    if entry.cache.verdict_conflict is not None:
+        yield s.METRIC_PROVIDER_VERDICTS, 1, {s.CONTEXT_LEDGER_VERDICT_CONFLICT: entry.cache.verdict_conflict}
     for part in entry.context.identity_changed or ():
         yield s.METRIC_IDENTITY_CHANGES, 1, {s.CONTEXT_LEDGER_PART: part}
     for pillar, verdict in verdicts(entry.checks):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import anthropic
 import openai
 import pytest
 
+from otel_context_ledger import semconv as s
 from otel_context_ledger.surfaces import diagnostics, facts
 from tests.conftest import Ledger, Signals
 from tests.provider import Provider
@@ -45,6 +47,15 @@ def twice(way: Way, provider: Provider, settings: Any) -> tuple[list[dict[str, A
         return [request.json for request in provider.requests[start:]], recorder.flat()[-2:]
     finally:
         recorder.instrumentor.uninstrument()
+
+
+def judged(signals: Signals) -> Counter[bool]:
+    """How many calls were counted by whether the provider contradicted us."""
+    told = signals.counted().get(s.METRIC_PROVIDER_VERDICTS, [])
+    found: Counter[bool] = Counter()
+    for own, count in told:
+        found[own[s.CONTEXT_LEDGER_VERDICT_CONFLICT]] += int(count)
+    return found
 
 
 @pytest.mark.parametrize("way", ASKING, ids=str)
@@ -170,9 +181,12 @@ def test_a_response_of_another_api_is_no_baseline(
     assert [sorted(request.json) for request in provider.requests] == [["messages", "model"], ["input", "model"]]
 
 
-def test_cm42_two_witnesses_of_one_change(provider: Provider, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CM42 over the wire: the system text changed, we see it and the provider says it: both are in the evidence and its
-    word is kept as it is."""
+def test_cm42_two_witnesses_of_one_change(
+    provider: Provider, ledger: Ledger, signals: Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CM42 over the wire: the system text changed, we see it and the provider says it: both are in the evidence, its
+    word is kept as it is, and that the two agree is counted; the first call, of which it said nothing, is not."""
+    before = judged(signals)
     name(monkeypatch, provider, "anthropic")
     ledger.instrumentor.uninstrument()
     ledger.instrumentor.instrument()
@@ -190,6 +204,7 @@ def test_cm42_two_witnesses_of_one_change(provider: Provider, ledger: Ledger, mo
         "verdict_conflict": False,
     }
     assert entry["miss_evidence"] == ["local_diff", "provider_reported"]
+    assert judged(signals) - before == {False: 1}
     assert json.loads(provider.requests[-1].body)["diagnostics"]["previous_message_id"] == "msg_1"
 
 

@@ -296,6 +296,7 @@ def test_measurements() -> None:
         (s.METRIC_INPUT_TOKENS, 400, {source: "cache_write"}),
         (s.METRIC_INPUT_TOKENS, 600, {source: "uncached"}),
         (s.METRIC_MISS_TOKENS, 900, {s.CONTEXT_LEDGER_MISS_CAUSE: "tools_reordered", **same}),
+        (s.METRIC_PROVIDER_VERDICTS, 1, {s.CONTEXT_LEDGER_VERDICT_CONFLICT: False}),
         (s.METRIC_IDENTITY_CHANGES, 1, {part: "model"}),
         (s.METRIC_IDENTITY_CHANGES, 1, {part: "tools_wire"}),
         (s.METRIC_CHECKS, 1, {s.CONTEXT_LEDGER_PILLAR: "tools", s.CONTEXT_LEDGER_VERDICT: "drift"}),

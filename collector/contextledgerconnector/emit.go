@@ -114,11 +114,14 @@ func (w writer) histogram(into pmetric.Histogram, about semconv.Metric, lines []
 // divisible tells whether a metric adds up amounts instead of whole numbers.
 func divisible(about semconv.Metric) bool { return about.Unit == "{USD}" || about.Kind == "histogram" }
 
+// flags are the attributes that are no text.
+var flags = map[string]bool{overflow: true, semconv.ContextLedgerVerdictConflict: true}
+
 func putPairs(into pcommon.Map, pairs []pair) {
 	into.EnsureCapacity(len(pairs))
 	for _, told := range pairs {
-		if told.key == overflow {
-			into.PutBool(overflow, true)
+		if flags[told.key] {
+			into.PutBool(told.key, told.value == "true")
 		} else {
 			into.PutStr(told.key, told.value)
 		}

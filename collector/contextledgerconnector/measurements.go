@@ -1,6 +1,8 @@
 package contextledgerconnector
 
 import (
+	"strconv"
+
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/call"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/semconv"
 )
@@ -43,6 +45,10 @@ func measurements(c *call.Call) []measurement {
 	if c.Verdict.Cause != "" && positive(c.Verdict.Avoidable) {
 		found = whole(found, semconv.MetricMissTokens, c.Verdict.Avoidable,
 			pair{semconv.ContextLedgerMissCause, c.Verdict.Cause}, same)
+	}
+	if conflict := c.Verdict.Conflict; conflict != nil {
+		found = append(found, one(semconv.MetricProviderVerdicts,
+			pair{semconv.ContextLedgerVerdictConflict, strconv.FormatBool(*conflict)}))
 	}
 	for _, part := range c.Context.IdentityChanged {
 		found = append(found, one(semconv.MetricIdentityChanges, pair{semconv.ContextLedgerPart, part}))

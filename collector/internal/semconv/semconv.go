@@ -223,6 +223,7 @@ const (
 	MetricOutputTokens     = "context_ledger.output_tokens"
 	MetricReusableTokens   = "context_ledger.reusable_tokens"
 	MetricMissTokens       = "context_ledger.miss_tokens"
+	MetricProviderVerdicts = "context_ledger.provider_verdicts"
 	MetricIdentityChanges  = "context_ledger.identity_changes"
 	MetricCost             = "context_ledger.cost"
 	MetricCostWithoutCache = "context_ledger.cost_without_cache"
@@ -748,6 +749,13 @@ var Metrics = map[string]Metric{
 		Unit:        "{token}",
 		Description: "Prompt tokens that were missed and need not have been, by cause.",
 		Attributes:  []string{GenAIProviderName, GenAIRequestModel, ContextLedgerProviderSurface, GenAIAgentName, ContextLedgerMissCause, ContextLedgerIdentity},
+	},
+	MetricProviderVerdicts: {
+		Name:        MetricProviderVerdicts,
+		Kind:        "counter",
+		Unit:        "{call}",
+		Description: "Calls in which the provider's own verdict could be held against our cause.",
+		Attributes:  []string{GenAIProviderName, GenAIRequestModel, ContextLedgerProviderSurface, GenAIAgentName, ContextLedgerVerdictConflict},
 	},
 	MetricIdentityChanges: {
 		Name:        MetricIdentityChanges,
