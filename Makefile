@@ -33,8 +33,9 @@ $(ENGINE_STAMP): $(STAMP)
 	@$(BIN)/pip install -q --disable-pip-version-check --group engine
 	@touch $@
 
-generate: $(STAMP) ## write everything that comes from spec/registry
+generate: $(STAMP) ## write everything that comes from spec/registry, and the boards
 	$(BIN)/python tools/generate.py
+	$(BIN)/python -m dashboards
 
 format: $(STAMP) ## format and fix what can be fixed
 	$(BIN)/ruff format .
@@ -46,6 +47,7 @@ check: $(STAMP) ## formatting, lint, types, layers, generated files
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/generate.py --check
+	$(BIN)/python -m dashboards --check
 
 test: $(STAMP) $(ENGINE_STAMP) ## all tests, the real engine included
 	$(BIN)/python -m pytest -q

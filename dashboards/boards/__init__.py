@@ -1,0 +1,8 @@
+"""The five boards, in the order in which they are read."""
+
+from __future__ import annotations
+
+from ..layout import Board
+from . import reuse
+
+BOARDS: tuple[Board, ...] = (reuse.BOARD,)
