@@ -2,12 +2,14 @@
 task that fails and succeeds while every call is cached, and let the ledger say whether that was right.
 
     [ENGINE=llama [ENGINE_ARCH=kimi-k3]] python examples/demo.py
-        [--mistakes none|tools,clock,prune] [--ledger demo/ledger.jsonl] [--collector dist/otelcol-context-ledger]
+        [--mistakes none|tools,clock,prune] [--ledger demo/ledger.jsonl]
+        [--collector dist/otelcol-context-ledger [--no-wait]]
 
 Without ENGINE the simulated provider answers. With it, llama.cpp does, with a model of random weights in the Kimi K3
 architecture or, on request, the `llama` one: scripted steps, real cache; the second act is left out. With a collector
-all of it goes through that as well, and a screen says what arrived where. Exit code 1 if a planted mistake was not
-named, if anything else was blamed, or if something did not arrive.
+all of it goes through that as well, a third agent works beside the two, a screen says what arrived where, and where a
+Prometheus is installed it scrapes all of it, and stays until Ctrl-C if there is a terminal. Exit code 1 if a planted
+mistake was not named, if anything else was blamed, or if something did not arrive.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -29,14 +32,17 @@ EXAMPLES = Path(__file__).resolve().parent
 ROOT = EXAMPLES.parent
 sys.path[:0] = [str(EXAMPLES), str(ROOT)]
 
-import mistakes  # noqa: E402 (both directories must be importable first)
+import arrivals  # noqa: E402 (both directories must be importable first)
+import mistakes  # noqa: E402
 import pairs  # noqa: E402
+import reviewer  # noqa: E402
 import sample_repository  # noqa: E402
 import script  # noqa: E402
 import stack  # noqa: E402
 import verdict  # noqa: E402
 
 from tests.provider import Answer, Provider, ToolCall, always, by_turn  # noqa: E402
+from tests.provider.behaviour import Behaviour, in_order  # noqa: E402
 
 WIDTH = 140
 
@@ -69,21 +75,57 @@ def program(name: str) -> str:
     return str(Path(sys.executable).with_name(name))
 
 
+@dataclass(frozen=True, slots=True)
+class Ledgers:
+    """The files of the agents, named after the first one."""
+
+    first: Path
+
+    @property
+    def second(self) -> Path:
+        return self.first.with_name("second.jsonl")
+
+    @property
+    def third(self) -> Path:
+        return self.first.with_name("reviewer.jsonl")
+
+    def clear(self) -> None:
+        self.first.parent.mkdir(parents=True, exist_ok=True)
+        for ledger in (self.first, self.second, self.third):
+            ledger.unlink(missing_ok=True)
+
+    def written(self) -> list[Path]:
+        return [ledger for ledger in (self.first, self.second, self.third) if ledger.exists()]
+
+
 QUIET = {f"OTEL_{signal}_EXPORTER": "none" for signal in ("TRACES", "METRICS", "LOGS")}
 
 
-def run_agent(
-    environment: Mapping[str, str], base: str, ledger: Path, name: str, *flags: str, folder: Path | None = None
-) -> int:
-    """An agent as its user would start it: no code changed, environment variables only; its exit code."""
-    asked = {
-        "OPENAI_BASE_URL": base,
-        "OPENAI_API_KEY": "none-needed",
-        "CONTEXT_LEDGER_FILE": str(ledger),
-        "CONTEXT_LEDGER_SURFACES": f"{urlsplit(base).netloc}=kimi_open_platform",
-    }
-    line = [program("opentelemetry-instrument"), sys.executable, str(EXAMPLES / name), *flags]
-    return subprocess.run(line, env={**environment, **asked}, cwd=folder, check=False).returncode
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """An agent as its user would start it: no code changed, environment variables only."""
+
+    name: str
+    program: str
+    ledger: Path
+    surface: str = "kimi_open_platform"
+
+    def line(self, *flags: str) -> list[str]:
+        return [program("opentelemetry-instrument"), sys.executable, str(EXAMPLES / self.program), *flags]
+
+    def environment(self, given: Mapping[str, str], base: str) -> dict[str, str]:
+        return {
+            **given,
+            "OPENAI_BASE_URL": base,
+            "OPENAI_API_KEY": "none-needed",
+            "CONTEXT_LEDGER_AGENT": self.name,
+            "CONTEXT_LEDGER_FILE": str(self.ledger),
+            "CONTEXT_LEDGER_SURFACES": f"{urlsplit(base).netloc}={self.surface}",
+        }
+
+    def run(self, given: Mapping[str, str], base: str, *flags: str, folder: Path | None = None) -> int:
+        """Its exit code."""
+        return subprocess.run(self.line(*flags), env=self.environment(given, base), cwd=folder, check=False).returncode
 
 
 def arguments() -> argparse.Namespace:
@@ -93,53 +135,91 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--collector", default="", help="the binary of a collector that everything goes through as well"
     )
+    at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    parser.add_argument(
+        "--wait",
+        action=argparse.BooleanOptionalAction,
+        default=at_terminal,
+        help="with a collector, keep it up until Ctrl-C (default: in a terminal)",
+    )
     return parser.parse_args()
 
 
 def main() -> int:
     chosen, engine = arguments(), os.environ.get("ENGINE", "")
-    first, second = chosen.ledger, chosen.ledger.with_name("second.jsonl")
-    first.parent.mkdir(parents=True, exist_ok=True)
-    for ledger in (first, second):
-        ledger.unlink(missing_ok=True)
+    made = Ledgers(chosen.ledger)
+    made.clear()
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     if not chosen.collector:
-        return 0 if acts(chosen, engine, QUIET | os.environ, console) else 1
-    folder = first.with_name("collector")
-    with stack.opened(chosen.collector, folder) as through:
-        done = acts(chosen, engine, os.environ | through.environment, console)
-        rows = stack.judge(through.to, [ledger for ledger in (first, second) if ledger.exists()])
-        return 0 if stack.show(rows, folder, console) and done else 1
+        return 0 if acts(chosen.mistakes, engine, made, QUIET | os.environ, console) else 1
+    with stack.opened(chosen.collector, made.first.with_name("collector")) as through:
+        environment = os.environ | through.environment
+        with reviewing(environment, made.third) as reviewed:
+            done = acts(chosen.mistakes, engine, made, environment, console)
+        rows = arrivals.judge(through.to, through.seen, made.written())
+        whole = arrivals.show(rows, through.to, console)
+        if through.seen:
+            stack.stay(through.seen, chosen.wait)
+        else:
+            console.print(stack.NONE_HERE)
+    return 0 if done and whole and reviewed() else 1
 
 
-def acts(chosen: argparse.Namespace, engine: str, environment: Mapping[str, str], console: Console) -> bool:
+def acts(planted: str, engine: str, made: Ledgers, environment: Mapping[str, str], console: Console) -> bool:
     """Both acts; whether the ledger named what was planted in them."""
-    flags = ["--mistakes", chosen.mistakes, *(["--small", "--scripted"] if engine else [])]
+    flags = ["--mistakes", planted, *(["--small", "--scripted"] if engine else [])]
     with backend(engine) as base:
-        failed = run_agent(environment, base, chosen.ledger, "agent.py", *flags)
-    if failed or not chosen.ledger.exists():
+        failed = Agent("coder", "agent.py", made.first).run(environment, base, *flags)
+    if failed or not made.first.exists():
         print("the agent failed" if failed else "the agent ran, but nothing wrote a ledger", file=sys.stderr)
         return False
-    subprocess.run([program("context-ledger"), "show", "--file", str(chosen.ledger)], check=False)
-    found = verdict.judge(verdict.read(chosen.ledger), mistakes.chosen(chosen.mistakes))
+    subprocess.run([program("context-ledger"), "show", "--file", str(made.first)], check=False)
+    found = verdict.judge(verdict.read(made.first), mistakes.chosen(planted))
     verdict.show(found, console)
-    second = chosen.ledger.with_name("second.jsonl")
-    return found.holds and bool(engine or second_act(environment, second, console))
+    return found.holds and bool(engine or second_act(environment, made.second, console))
 
 
 def second_act(environment: Mapping[str, str], ledger: Path, console: Console) -> bool:
     """The task that fails once, in a work tree of its own; whether the ledger said what was wrong with cached calls."""
     print("\nSecond act: a task, two attempts, and a cache that looks perfect", flush=True)
-    with tempfile.TemporaryDirectory(prefix="tally-") as directory, Provider(always(Answer("I go on."))) as provider:
-        workspace = Path(directory).resolve()
-        sample_repository.create(workspace)
-        subprocess.run(["git", "init", "-q"], cwd=workspace, check=True)
-        if run_agent(environment, f"{provider.url}/kimi/v1", ledger, "second_act.py", folder=workspace):
+    with workspace() as folder, Provider(always(Answer("I go on."))) as provider:
+        if Agent("fixer", "second_act.py", ledger).run(environment, f"{provider.url}/kimi/v1", folder=folder):
             return False
     line = [program("context-ledger"), "tasks", "--file", str(ledger)]
     subprocess.run(line, check=False)
     books = subprocess.run([*line, "--json"], capture_output=True, check=True).stdout
     return pairs.show(pairs.judge(verdict.read(ledger)), json.loads(books), console)
+
+
+@contextlib.contextmanager
+def workspace() -> Iterator[Path]:
+    """The sample repository in a work tree of its own."""
+    with tempfile.TemporaryDirectory(prefix="tally-") as directory:
+        folder = Path(directory).resolve()
+        sample_repository.create(folder)
+        subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+        yield folder
+
+
+@contextlib.contextmanager
+def reviewing(environment: Mapping[str, str], ledger: Path) -> Iterator[Callable[[], bool]]:
+    """The third agent at work meanwhile; gives what says, afterwards, whether it came to its end."""
+    agent = Agent("reviewer", "reviewer.py", ledger, "openai")
+    asking = {**environment, "CONTEXT_LEDGER_PROVIDER_DIAGNOSTICS": "1"}
+    with workspace() as folder, Provider(always(Answer("It is in order.")), in_order(spoiled())) as provider:
+        given = agent.environment(asking, f"{provider.url}/openai/v1")
+        with subprocess.Popen(agent.line(), env=given, cwd=folder) as process:
+            yield lambda: process.wait() == 0
+
+
+def spoiled() -> Iterator[Behaviour | None]:
+    """What the reviewer's provider does wrong, call by call."""
+    told = {"type": "cache_miss", "reason": "tools_changed", "cache_missed_tokens": 100}
+    wrong = {
+        reviewer.REFUSED: Behaviour(status=429),
+        reviewer.CONTRADICTED: Behaviour(extra={"prompt_cache_diagnostics": told}),
+    }
+    return map(wrong.get, range(reviewer.ROUNDS))
 
 
 if __name__ == "__main__":

@@ -24,11 +24,12 @@ OURS = "context_ledger."
 
 @dataclass(frozen=True)
 class Collector:
-    """A running one: where it takes OTLP over HTTP, where its metrics are, and its file of entries."""
+    """A running one: where it takes OTLP over HTTP, where its metrics are and those of itself, its file of entries."""
 
     process: subprocess.Popen[bytes]
     otlp: str
     metrics: str
+    own: str
     file: Path
 
     def scrape(self, metric: str, least: float) -> str:
@@ -44,8 +45,12 @@ class Collector:
             self.process.send_signal(signal.SIGINT)
         if self.process.wait(SECONDS):
             raise RuntimeError(f"the collector ended with {self.process.returncode}")
+        return self.requests()
+
+    def requests(self) -> list[dict[str, Any]]:
+        """The requests in its file so far; a line that is still being written is none."""
         text = self.file.read_text("utf-8") if self.file.exists() else ""
-        return [json.loads(line) for line in text.splitlines()]
+        return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
 
 @contextmanager
@@ -67,7 +72,8 @@ def running(binary: str, folder: Path, config: str = "agent.yaml", more: str = "
         process = subprocess.Popen(command, env=os.environ | places, stdout=log, stderr=log)
     try:
         _wait(process, f"http://{health}", folder)
-        yield Collector(process, f"http://{otlp}", f"http://{metrics}/metrics", folder / "entries.jsonl")
+        told = (f"http://{at}/metrics" for at in (metrics, own))
+        yield Collector(process, f"http://{otlp}", *told, folder / "entries.jsonl")
     finally:
         process.kill()
         process.wait()

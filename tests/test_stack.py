@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.prometheus import found
+
 ROOT = Path(__file__).resolve().parents[1]
 OTELCOL = os.environ.get("OTELCOL", "")
 NONE_BUILT = "OTELCOL names no binary of the collector; `make collector` builds one, dist/otelcol-context-ledger"
@@ -35,8 +37,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.mark.skipif(not OTELCOL, reason=NONE_BUILT)
 def test_everything_arrives_once(demo: Any) -> None:
-    """Both acts' calls are at the collector as spans and as log records, and what is counted of them there is what the
-    ledger files have: 27 calls, their tokens and money, compactions, a task, and each cause of missed tokens."""
+    """All agents' calls are at the collector as spans and as log records, and what is counted of them there is what the
+    ledger files have: 51 calls, their tokens and money, compactions, tasks, and each cause of missed tokens. A
+    Prometheus has the calls as well, and saw each of their series at 0 before."""
     last = demo.stdout.partition("What arrived where")[2]
     lines = [line for line in last.splitlines() if line.startswith("│")]
     rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in lines]
@@ -46,8 +49,9 @@ def test_everything_arrives_once(demo: Any) -> None:
         ("calls, as log records", "the same"),
         *((f"{name}, counted", "the same") for name in COUNTED),
         *((f"tokens missed: {cause}", "the same") for cause in MISSED),
+        *((told, "the same") for told in ("calls, counted", "calls, seen from 0 on") if found("prometheus")),
     ]
-    assert [row[1] for row in rows[:3]] == ["27", "27", "27"]
+    assert [row[1] for row in rows[:3]] == ["51", "51", "51"]
     assert all(float(row[1].replace(",", "")) > 0 for row in rows)
 
 
@@ -56,6 +60,15 @@ def test_the_demo_itself_is_as_without_a_collector(demo: Any) -> None:
     """Every planted mistake is named as before, in both acts."""
     assert "Nothing else was blamed: 16 calls looked at." in demo.stdout
     assert "NOT NAMED" not in demo.stdout
+
+
+@pytest.mark.skipif(not OTELCOL, reason=NONE_BUILT)
+def test_without_a_prometheus_a_sentence_says_so(demo: Any) -> None:
+    """The demo says where Prometheus is, or that there is none and how to get it; nobody waits without a terminal."""
+    last = demo.stdout.splitlines()[-1]
+    assert last.startswith(
+        "Prometheus is at http://127.0.0.1:" if found("prometheus") else "No Prometheus is installed"
+    )
 
 
 def test_without_go_a_sentence_says_so(tmp_path: Path) -> None:
