@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def judge(to: collector.Collector, seen: prometheus.Prometheus | None, ledgers: 
         Row("calls, as log records", len(entries), told[1], FILE),
         *_counted(sums, scraped),
         *_missed(entries, scraped),
-        *(_asked(seen, len(entries)) if seen else ()),
+        *(_asked(seen, sums) if seen else ()),
     ]
 
 
@@ -64,15 +65,21 @@ def _told(to: collector.Collector) -> tuple[int, int]:
     return len(collector.calls(requests)), events["context_ledger.entry"]
 
 
-def _asked(seen: prometheus.Prometheus, calls: int) -> Iterator[Row]:
-    """The calls as Prometheus has them, and as it saw them rise: what it first sees of a series is no rise."""
+def _asked(seen: prometheus.Prometheus, sums: Mapping[str, float]) -> Iterator[Row]:
+    """The calls as Prometheus has them, and as it saw them rise, for what it first sees of a series is no rise; once it
+    has everything else."""
+    for name, sent in sums.items():
+        seen.until(f"sum(context_ledger_{name}_total)", partial(_reaches, sent * (1 - CLOSE)))
     metric = "context_ledger_calls_total"
     for told, query in (
         ("calls, counted", f"sum({metric})"),
         ("calls, seen from 0 on", f"sum(max_over_time({metric}[1h]) - min_over_time({metric}[1h]))"),
     ):
-        found = seen.until(query, lambda samples: bool(samples) and samples[0].value >= calls)
-        yield Row(told, calls, found[0].value if found else 0, PROMETHEUS)
+        yield Row(told, sums["calls"], sum(one.value for one in seen.query(query)), PROMETHEUS)
+
+
+def _reaches(least: float, found: Sequence[prometheus.Sample]) -> bool:
+    return sum(one.value for one in found) >= least
 
 
 def _sums(entries: Sequence[Entry], others: Sequence[Entry]) -> dict[str, float]:

@@ -1,0 +1,86 @@
+"""Every query of every board, asked of a Prometheus that scrapes a collector through which the demo's agents run."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests import boards, prometheus
+from tests.test_stack import NONE_BUILT, OTELCOL, ROOT
+
+pytestmark = pytest.mark.skipif(not OTELCOL, reason=NONE_BUILT)
+GREETING = "Prometheus is at "
+WINDOW, STEP = "10m", "20s"
+# What a demo has no data for, by the title: what the panel's description says of that. An annotation has none.
+NEVER = {
+    "annotation Alerts": "alerts wait for minutes, and the demo lasts for seconds",
+}
+
+
+@dataclass(frozen=True)
+class Live:
+    """The Prometheus of a demo that has shown its last screen and waits, and when it began."""
+
+    server: prometheus.Prometheus
+    began: float
+
+    def answered(self, asked: boards.Question) -> bool:
+        """Whether a question has an answer that is a number, now or at any time since the demo began."""
+        if asked.instant:
+            return any(not math.isnan(sample.value) for sample in self.server.query(asked.expression))
+        found = self.server.query_range(asked.expression, self.began, time.time(), 1)
+        return any(not math.isnan(value) for series in found for _, value in series.points)
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """The demo as it is run in a terminal: it goes on until Ctrl-C, which is no failure."""
+    prometheus.need("prometheus")
+    folder = tmp_path_factory.mktemp("live")
+    ours = ("ENGINE", "CONTEXT_LEDGER_", "OTEL_", "OPENAI_")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    command = [sys.executable, "-m", "examples.demo", "--wait", "--collector", OTELCOL]
+    began = time.time()
+    with subprocess.Popen(
+        [*command, "--ledger", str(folder / "ledger.jsonl")],
+        cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, encoding="utf-8", start_new_session=True,
+    ) as demo:  # fmt: skip
+        assert demo.stdout
+        said = []
+        for line in demo.stdout:
+            said.append(line)
+            if line.startswith(GREETING):
+                break
+        assert said[-1].startswith(GREETING), "".join(said)
+        url = said[-1].removeprefix(GREETING).split()[0].rstrip(".")
+        yield Live(prometheus.Prometheus(url, folder / "prometheus.log"), began)
+        os.killpg(demo.pid, signal.SIGINT)
+        assert demo.wait(prometheus.SECONDS) == 0
+
+
+def test_every_query_of_every_board_is_answered(live: Live) -> None:
+    """DB07: each query returns data, or the panel's description says why a demo has none."""
+    asked = [question for board in boards.boards() for question in boards.questions(board, WINDOW, STEP)]
+    silent = [question for question in asked if not live.answered(question)]
+    assert len(asked) > 0
+    assert {one.name: one.expression for one in silent if one.title not in NEVER} == {}
+    assert NEVER.keys() - {one.title for one in silent} == set()
+    assert [one.name for one in silent if one.description and NEVER[one.title] not in one.description] == []
+
+
+def test_every_variable_offers_something(live: Live) -> None:
+    """The values of every variable: agents and models by name, the collectors."""
+    for board in boards.boards():
+        for name, series, label in boards.offers(board):
+            found = live.server.query(f"count by ({label}) ({series})")
+            assert [one.labels[label] for one in found if one.labels.get(label)], (board["uid"], name)
