@@ -10,8 +10,6 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/contextledgerconnector/internal/metadata"
@@ -22,15 +20,11 @@ const maxUnsent = 8
 
 // What became of an entry, in the connector's own telemetry.
 var (
-	resultCounted   = results("counted")
-	resultDuplicate = results("duplicate")
-	resultElsewhere = results("counted_elsewhere")
-	resultAggregate = results("aggregate")
+	resultCounted   = by("result", "counted")
+	resultDuplicate = by("result", "duplicate")
+	resultElsewhere = by("result", "counted_elsewhere")
+	resultAggregate = by("result", "aggregate")
 )
-
-func results(word string) metric.MeasurementOption {
-	return metric.WithAttributeSet(attribute.NewSet(attribute.String("result", word)))
-}
 
 // counter counts entries and sends the sums on at an interval.
 type counter struct {
@@ -59,6 +53,7 @@ func newCounter(settings connector.Settings, config *Config) (*counter, error) {
 		return nil, err
 	}
 	now := time.Now()
+	zeros(telemetry)
 	made := &counter{
 		config:    config,
 		logger:    settings.Logger,
@@ -84,8 +79,7 @@ func newWriter(config *Config, settings component.TelemetrySettings, version str
 }
 
 func (c *counter) exceeded(bound string) {
-	told := metric.WithAttributeSet(attribute.NewSet(attribute.String("bound", bound)))
-	c.telemetry.ConnectorContextLedgerOverflow.Add(context.Background(), 1, told)
+	c.telemetry.ConnectorContextLedgerOverflow.Add(context.Background(), 1, by("bound", bound))
 }
 
 func (c *counter) series() int64 {

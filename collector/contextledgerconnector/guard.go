@@ -3,8 +3,6 @@ package contextledgerconnector
 import (
 	"context"
 
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 )
 
@@ -13,8 +11,7 @@ import (
 func (c *counter) guard(ctx context.Context, stage string, step func()) {
 	defer func() {
 		if broken := recover(); broken != nil {
-			told := metric.WithAttributeSet(attribute.NewSet(attribute.String("stage", stage)))
-			c.telemetry.ConnectorContextLedgerErrors.Add(ctx, 1, told)
+			c.telemetry.ConnectorContextLedgerErrors.Add(ctx, 1, by("stage", stage))
 			c.broken.Do(func() {
 				c.logger.Error("a step of the ledger broke. Further ones are only counted",
 					zap.String("stage", stage), zap.Stack("stack"))

@@ -3,6 +3,8 @@ package contextledgerconnector
 import (
 	"context"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -40,7 +42,7 @@ func TestOwnTelemetry(t *testing.T) {
 	)))
 	assert.Equal(t, map[string]int64{"counted": 2, "duplicate": 1, "aggregate": 1, "counted_elsewhere": 1},
 		sums(t, heard, "otelcol_connector_context_ledger_entries"))
-	assert.Equal(t, map[string]int64{"values": 1}, sums(t, heard, "otelcol_connector_context_ledger_overflow"))
+	assert.Equal(t, map[string]int64{"values": 1, "series": 0, "resources": 0}, sums(t, heard, "otelcol_connector_context_ledger_overflow"))
 	assert.Equal(t, map[string]int64{"": 2}, sums(t, heard, "otelcol_connector_context_ledger_series"))
 	require.NoError(t, made.Shutdown(context.Background()))
 }
@@ -98,7 +100,7 @@ func TestBrokenStep(t *testing.T) {
 	found.take(calling("m"))
 	made.count(context.Background(), &found)
 	assert.EqualValues(t, 1, made.series())
-	assert.Equal(t, map[string]int64{"count": 1}, sums(t, heard, "otelcol_connector_context_ledger_errors"))
+	assert.Equal(t, map[string]int64{"read": 0, "count": 1, "flush": 0}, sums(t, heard, "otelcol_connector_context_ledger_errors"))
 	require.NoError(t, made.stop(context.Background()))
 }
 
@@ -123,6 +125,46 @@ func TestConcurrency(t *testing.T) {
 	told.stop(t)
 	latest := told.points("context_ledger.calls")
 	assert.EqualValues(t, 400, latest[len(latest)-1].IntValue())
+}
+
+// DB05: the connector's own counters are told as 0 from the start, each step that can break among them.
+func TestOwnTelemetryBeginsAtZero(t *testing.T) {
+	heard := componenttest.NewTelemetry()
+	t.Cleanup(func() { require.NoError(t, heard.Shutdown(context.Background())) })
+	set := connectortest.NewNopSettings(metadata.Type)
+	set.TelemetrySettings = heard.NewTelemetrySettings()
+	made, err := newCounter(set, createDefaultConfig().(*Config))
+	require.NoError(t, err)
+	got := map[string]map[string]int64{}
+	for _, name := range []string{"entries", "overflow", "errors", "flush_failures"} {
+		got[name] = sums(t, heard, "otelcol_connector_context_ledger_"+name)
+	}
+	assert.Equal(t, map[string]map[string]int64{
+		"entries":        {"counted": 0, "duplicate": 0, "counted_elsewhere": 0, "aggregate": 0},
+		"overflow":       {"values": 0, "series": 0, "resources": 0},
+		"errors":         guarded(t),
+		"flush_failures": {"": 0},
+	}, got)
+	require.NoError(t, made.stop(context.Background()))
+}
+
+// guarded gives 0 for each step that stands in the sources as one that can break.
+func guarded(t *testing.T) map[string]int64 {
+	t.Helper()
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	found := map[string]int64{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		if !strings.HasSuffix(file, "_test.go") {
+			for _, stage := range regexp.MustCompile(`guard\(ctx, "(\w+)"`).FindAllStringSubmatch(string(text), -1) {
+				found[stage[1]] = 0
+			}
+		}
+	}
+	require.NotEmpty(t, found)
+	return found
 }
 
 // sums gives the points of a metric by the value of their one attribute.

@@ -43,6 +43,7 @@ func newDesk(settings processor.Settings, config *Config) (*desk, error) {
 	if err != nil {
 		return nil, err
 	}
+	zeros(telemetry)
 	made := &desk{
 		config: config, id: settings.ID, logger: settings.Logger, telemetry: telemetry,
 		metadataKey: config.Partition.MetadataKey,

@@ -45,7 +45,7 @@ func TestBrokenStateIsUnknown(t *testing.T) {
 	listening := set
 	listening.TelemetrySettings = heard.NewTelemetrySettings()
 	assert.Equal(t, "cold previous_unknown", found(run(t, listening, kept, turn(2))))
-	assert.Equal(t, map[string]int64{"load": 1}, sums(t, heard, "otelcol_processor_context_ledger_snapshot_failures"))
+	assert.Equal(t, map[string]int64{"load": 1, "save": 0}, sums(t, heard, "otelcol_processor_context_ledger_snapshot_failures"))
 	assert.Equal(t, "hit <nil>", found(run(t, set, kept, turn(3))))
 }
 

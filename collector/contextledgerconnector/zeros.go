@@ -1,0 +1,33 @@
+package contextledgerconnector
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/otel-context-ledger/otel-context-ledger/collector/contextledgerconnector/internal/metadata"
+)
+
+// stages are the steps that can break, in the connector's own telemetry.
+var stages = [...]string{"read", "count", "flush"}
+
+// zeros tells the connector's own counters as 0 from the start, under every word that they can have: Prometheus would
+// else not see what happens for the first time, and a panel could not tell none from unknown.
+func zeros(telemetry *metadata.TelemetryBuilder) {
+	ctx := context.Background()
+	for _, result := range [...]metric.MeasurementOption{resultCounted, resultDuplicate, resultElsewhere, resultAggregate} {
+		telemetry.ConnectorContextLedgerEntries.Add(ctx, 0, result)
+	}
+	for _, bound := range [...]string{boundValues, boundSeries, boundResources} {
+		telemetry.ConnectorContextLedgerOverflow.Add(ctx, 0, by("bound", bound))
+	}
+	for _, stage := range stages {
+		telemetry.ConnectorContextLedgerErrors.Add(ctx, 0, by("stage", stage))
+	}
+	telemetry.ConnectorContextLedgerFlushFailures.Add(ctx, 0)
+}
+
+func by(key, word string) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(attribute.String(key, word)))
+}
