@@ -97,9 +97,9 @@ func aside(c *call.Call, one traces.Case) {
 }
 
 // begin says of a call that is held against nothing whether it is known to be the first of its kind. A verdict that it
-// came with stands, but for a cold start in a session that is known to have begun before.
+// came with stands, but for a cold start in a session that began before.
 func (s *State) begin(c *call.Call, one traces.Case, first bool, was standing) {
-	if c.Verdict.Outcome != "" && !(c.Verdict.Cause == semconv.MissCauseColdStart && unaware(c) && began(one, was)) {
+	if c.Verdict.Outcome != "" && !(c.Verdict.Cause == semconv.MissCauseColdStart && unaware(c) && s.older(one, was)) {
 		return
 	}
 	found := call.Verdict{Outcome: prompts.Outcome(c.Usage, false, true), Provider: one.Verdict}
@@ -123,7 +123,7 @@ func (s *State) begin(c *call.Call, one traces.Case, first bool, was standing) {
 // uncertain judges a call before which others may have come that went elsewhere: what was read nearly whole was hit, and
 // what was not may have been lost to anything.
 func (s *State) uncertain(c *call.Call, one traces.Case, was standing) {
-	missed, open := c.Usage.Missed(), c.Verdict.Outcome == "" || (unaware(c) && began(one, was))
+	missed, open := c.Usage.Missed(), c.Verdict.Outcome == "" || (unaware(c) && s.older(one, was))
 	if missed != nil && open && !attribution.Significant(*missed, *c.Usage.Input) {
 		c.Judge(call.Verdict{Outcome: semconv.CacheOutcomeHit, Provider: one.Verdict})
 		return
@@ -135,6 +135,12 @@ func (s *State) uncertain(c *call.Call, one traces.Case, was standing) {
 // what it goes on from is not known, but that there is something.
 func began(one traces.Case, was standing) bool {
 	return was.held && len(was.kept.Branches) > 0 && one.Now.Messages > traces.MaxFirst && !one.Link.Late
+}
+
+// older says whether a call is not its session's first: one that is not known here may have had its calls at another ledger.
+func (s *State) older(one traces.Case, was standing) bool {
+	elsewhere := (s.options.Moving || s.options.Split) && !was.held && one.Now.Messages > traces.MaxFirst
+	return elsewhere || began(one, was)
 }
 
 // unknown is why nothing is known of the call before.
