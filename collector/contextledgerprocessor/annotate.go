@@ -29,57 +29,92 @@ type record struct {
 // records has those that were written down, to be used anew: what is known of a call takes more than a kilobyte.
 var records = sync.Pool{New: func() any { return new(record) }}
 
-func newRecord(told call.Call, kind normalise.Kind, attrs pcommon.Map) *record {
-	made := records.Get().(*record)
-	made.call, made.kind, made.attrs = told, kind, attrs
-	return made
+// sighted is what was read from a batch: the records that tell of something, and of every one its dialect, in order.
+type sighted struct {
+	found    []*record
+	dialects []string
+	spare    *record
+}
+
+// read keeps what a step reads into a record, where it is told of anything. One that breaks tells of nothing.
+func (d *desk) read(ctx context.Context, into *sighted, attrs pcommon.Map, step func(*call.Call) (normalise.Kind, string)) {
+	if into.spare == nil {
+		into.spare = records.Get().(*record)
+	}
+	dialect, whole := "", false
+	d.guard(ctx, "read", func() {
+		into.spare.kind, dialect = step(&into.spare.call)
+		whole = true
+	})
+	into.dialects = append(into.dialects, dialect)
+	switch {
+	case !whole:
+		*into.spare = record{}
+	case into.spare.kind != normalise.None:
+		into.spare.attrs = attrs
+		into.found, into.spare = append(into.found, into.spare), nil
+	}
+}
+
+// done lays the records aside for the next batch.
+func (s *sighted) done() {
+	for _, used := range s.found {
+		*used = record{}
+		records.Put(used)
+	}
+	if s.spare != nil {
+		records.Put(s.spare)
+	}
 }
 
 // processTraces annotates the spans that tell of calls, and takes content away where it is to.
 func (d *desk) processTraces(ctx context.Context, traces ptrace.Traces) (ptrace.Traces, error) {
-	var found []*record
+	seen := sighted{dialects: make([]string, 0, traces.SpanCount())}
 	for _, from := range traces.ResourceSpans().All() {
 		for _, scope := range from.ScopeSpans().All() {
+			reader := d.reader.Spans(scope.Scope())
 			for _, span := range scope.Spans().All() {
-				d.guard(ctx, "read", func() {
-					if told, kind := d.reader.Span(scope.Scope(), span); kind != normalise.None {
-						found = append(found, newRecord(told, kind, span.Attributes()))
-					}
+				d.read(ctx, &seen, span.Attributes(), func(into *call.Call) (normalise.Kind, string) {
+					return reader.Span(span, into)
 				})
 			}
 		}
 	}
-	d.annotate(ctx, found)
+	d.annotate(ctx, seen.found)
 	if d.config.Content.Remove {
-		d.cleanTraces(traces)
+		d.cleanTraces(traces, seen.dialects)
 	}
+	seen.done()
 	return traces, nil
 }
 
 // processLogs does the same with log records.
 func (d *desk) processLogs(ctx context.Context, logs plog.Logs) (plog.Logs, error) {
-	var found []*record
+	seen := sighted{dialects: make([]string, 0, logs.LogRecordCount())}
 	for _, from := range logs.ResourceLogs().All() {
 		for _, scope := range from.ScopeLogs().All() {
+			reader := d.reader.Logs(scope.Scope())
 			for _, line := range scope.LogRecords().All() {
-				d.guard(ctx, "read", func() {
-					if told, kind := d.reader.Log(scope.Scope(), line); kind != normalise.None {
-						found = append(found, newRecord(told, kind, line.Attributes()))
-					}
+				d.read(ctx, &seen, line.Attributes(), func(into *call.Call) (normalise.Kind, string) {
+					return reader.Log(line, into)
 				})
 			}
 		}
 	}
-	d.annotate(ctx, found)
+	d.annotate(ctx, seen.found)
 	if d.config.Content.Remove {
-		d.cleanLogs(logs)
+		d.cleanLogs(logs, seen.dialects)
 	}
+	seen.done()
 	return logs, nil
 }
 
 // annotate judges the calls in the order in which they began, for a span comes when it ends, and writes down what was
 // found.
 func (d *desk) annotate(ctx context.Context, found []*record) {
+	if len(found) == 0 {
+		return
+	}
 	now := time.Now()
 	slices.SortStableFunc(found, func(a, b *record) int { return a.call.Place.Start.Compare(b.call.Place.Start) })
 	d.guard(ctx, "fold", func() { fold(found) })
@@ -91,10 +126,6 @@ func (d *desk) annotate(ctx context.Context, found []*record) {
 			d.tell(ctx, told)
 			told.write()
 		})
-	}
-	for _, done := range found {
-		*done = record{}
-		records.Put(done)
 	}
 }
 
@@ -154,21 +185,26 @@ func overfull(usage call.Usage) bool {
 	return usage.Input != nil && usage.Uncached() == nil && usage.Unreported() == nil
 }
 
-func (d *desk) cleanTraces(traces ptrace.Traces) {
+// cleanTraces takes content away from spans of these dialects, which are those that they had when they came.
+func (d *desk) cleanTraces(traces ptrace.Traces, dialects []string) {
+	at := 0
 	for _, from := range traces.ResourceSpans().All() {
 		for _, scope := range from.ScopeSpans().All() {
 			for _, span := range scope.Spans().All() {
-				d.remover.cleanSpan(span, d.reader.SpanDialect(scope.Scope(), span))
+				d.remover.cleanSpan(span, dialects[at])
+				at++
 			}
 		}
 	}
 }
 
-func (d *desk) cleanLogs(logs plog.Logs) {
+func (d *desk) cleanLogs(logs plog.Logs, dialects []string) {
+	at := 0
 	for _, from := range logs.ResourceLogs().All() {
 		for _, scope := range from.ScopeLogs().All() {
 			for _, line := range scope.LogRecords().All() {
-				d.remover.cleanRecord(line, d.reader.LogDialect(scope.Scope(), line))
+				d.remover.cleanRecord(line, dialects[at])
+				at++
 			}
 		}
 	}

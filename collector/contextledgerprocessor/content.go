@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/names"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/normalise"
 )
 
@@ -19,10 +20,11 @@ const ours = "context_ledger."
 //go:embed content.yaml
 var shippedContent []byte
 
-// remover takes captured text away: attributes, and whole events.
+// remover takes captured text away: attributes, and whole events. Attributes are those of a record's dialect, under the
+// empty name those of a record that has none.
 type remover struct {
-	attributes, events, bodies names
-	dialects                   map[string]names
+	events, bodies *names.Set
+	attributes     map[string]*names.Set
 }
 
 // newRemover makes a remover of the shipped names, further attributes, and those that are content in a dialect.
@@ -32,26 +34,27 @@ func newRemover(further []string, reader *normalise.Normaliser) (*remover, error
 		return nil, err
 	}
 	made := &remover{
-		attributes: newNames(append(table.Attributes, further...)),
-		events:     newNames(table.Events),
-		bodies:     newNames(table.Bodies),
-		dialects:   map[string]names{},
+		events: names.NewSet(table.Events...), bodies: names.NewSet(table.Bodies...), attributes: map[string]*names.Set{},
 	}
-	for _, dialect := range reader.Dialects() {
-		made.dialects[dialect] = newNames(reader.ContentOf(dialect))
+	for _, dialect := range append(reader.Dialects(), "") {
+		whole := slices.Concat(table.Attributes, further, reader.ContentOf(dialect))
+		made.attributes[dialect] = names.NewSet(whole...)
 	}
 	return made, nil
 }
 
 // cleanSpan takes captured text away from a span of a dialect and its events.
 func (r *remover) cleanSpan(span ptrace.Span, dialect string) {
-	own := r.dialects[dialect]
-	r.clean(span.Attributes(), own)
+	gone := r.attributes[dialect]
+	clean(span.Attributes(), gone)
+	if span.Events().Len() == 0 {
+		return
+	}
 	for _, event := range span.Events().All() {
-		if r.events.has(event.Name()) {
+		if r.events.Has(event.Name()) {
 			empty(event.Attributes())
 		} else {
-			r.clean(event.Attributes(), own)
+			clean(event.Attributes(), gone)
 		}
 	}
 }
@@ -59,20 +62,18 @@ func (r *remover) cleanSpan(span ptrace.Span, dialect string) {
 // cleanRecord takes captured text away from a log record of a dialect.
 func (r *remover) cleanRecord(record plog.LogRecord, dialect string) {
 	name := nameOf(record)
-	if r.events.has(name) {
+	if r.events.Has(name) {
 		empty(record.Attributes())
 	} else {
-		r.clean(record.Attributes(), r.dialects[dialect])
+		clean(record.Attributes(), r.attributes[dialect])
 	}
-	if (r.events.has(name) || r.bodies.has(name)) && record.Body().AsString() != name {
+	if (r.events.Has(name) || r.bodies.Has(name)) && record.Body().AsString() != name {
 		pcommon.NewValueEmpty().CopyTo(record.Body())
 	}
 }
 
-func (r *remover) clean(attrs pcommon.Map, own names) {
-	attrs.RemoveIf(func(name string, _ pcommon.Value) bool {
-		return !strings.HasPrefix(name, ours) && (r.attributes.has(name) || own.has(name))
-	})
+func clean(attrs pcommon.Map, gone *names.Set) {
+	attrs.RemoveIf(func(name string, _ pcommon.Value) bool { return gone.Has(name) && !strings.HasPrefix(name, ours) })
 }
 
 // empty takes everything away but what is the ledger's own, and what the event is called.
@@ -97,29 +98,4 @@ func nameOf(record plog.LogRecord) string {
 		return body.Str()
 	}
 	return ""
-}
-
-// names is a set of names, some of them open at the end. The zero value has none.
-type names struct {
-	exact    map[string]struct{}
-	prefixes []string
-}
-
-func newNames(patterns []string) names {
-	made := names{exact: map[string]struct{}{}}
-	for _, pattern := range patterns {
-		if start, open := strings.CutSuffix(pattern, "*"); open {
-			made.prefixes = append(made.prefixes, start)
-		} else {
-			made.exact[pattern] = struct{}{}
-		}
-	}
-	return made
-}
-
-func (n names) has(name string) bool {
-	if _, ok := n.exact[name]; ok {
-		return true
-	}
-	return slices.ContainsFunc(n.prefixes, func(start string) bool { return strings.HasPrefix(name, start) })
 }

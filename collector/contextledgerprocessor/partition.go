@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/call"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/semconv"
 )
 
@@ -31,10 +32,12 @@ func (p *tracesPartitioner) ConsumeTraces(ctx context.Context, traces ptrace.Tra
 	var parts parts[tracesPart]
 	for i, from := range traces.ResourceSpans().All() {
 		for j, scope := range from.ScopeSpans().All() {
+			reader := p.desk().reader.Spans(scope.Scope())
 			for _, span := range scope.Spans().All() {
 				var session string
 				p.desk().guard(ctx, "read", func() {
-					found, _ := p.desk().reader.Span(scope.Scope(), span)
+					var found call.Call
+					reader.Span(span, &found)
 					session = found.Task.Session
 				})
 				part := parts.of(sessionKey(session, span.Attributes(), span.TraceID()), newTracesPart)
@@ -58,10 +61,12 @@ func (p *logsPartitioner) ConsumeLogs(ctx context.Context, logs plog.Logs) error
 	var parts parts[logsPart]
 	for i, from := range logs.ResourceLogs().All() {
 		for j, scope := range from.ScopeLogs().All() {
+			reader := p.desk().reader.Logs(scope.Scope())
 			for _, record := range scope.LogRecords().All() {
 				var session string
 				p.desk().guard(ctx, "read", func() {
-					found, _ := p.desk().reader.Log(scope.Scope(), record)
+					var found call.Call
+					reader.Log(record, &found)
 					session = found.Task.Session
 				})
 				part := parts.of(sessionKey(session, record.Attributes(), record.TraceID()), newLogsPart)

@@ -33,12 +33,18 @@ type known struct {
 
 // holds says whether a subject is as the condition wants it. What is not known is as nothing wants it.
 func (c *Condition) holds(of known) bool {
-	return (c.Signal == "" || c.Signal == of.Signal) &&
-		(len(c.Scope) == 0 || anyLike(c.Scope, of.Scope)) &&
+	return c.holdsScope(of) &&
 		(len(c.Name) == 0 || slices.ContainsFunc(of.Names, func(name string) bool { return anyLike(c.Name, name) })) &&
 		(len(c.Provider) == 0 || slices.Contains(c.Provider, of.provider)) &&
 		(len(c.Model) == 0 || anyLike(c.Model, of.model)) &&
-		c.holdsVersion(of.Version) && c.holdsAttributes(of.Attrs)
+		c.holdsAttributes(of.Attrs)
+}
+
+// holdsScope is what of a condition all records of one scope have in common.
+func (c *Condition) holdsScope(of known) bool {
+	return (c.Signal == "" || c.Signal == of.Signal) &&
+		(len(c.Scope) == 0 || anyLike(c.Scope, of.Scope)) &&
+		c.holdsVersion(of.Version)
 }
 
 func (c *Condition) holdsVersion(of string) bool {

@@ -6,7 +6,6 @@ package normalise
 
 import (
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -62,6 +61,8 @@ type Options struct {
 // Normaliser reads records. It may be used by many goroutines at once.
 type Normaliser struct {
 	dialects []dialect
+	showings []showing
+	sieve    *sieve
 	origin   *origins
 	infer    bool
 	capture  bool
@@ -94,6 +95,7 @@ func New(options Options) (*Normaliser, error) {
 		infer:   options.Infer,
 		capture: options.Content,
 		export:  canonical.NewExporter(options.DigestKey),
+		sieve:   newSieve(),
 	}
 	for _, own := range table.Dialects {
 		whole := table.whole(own)
@@ -102,52 +104,95 @@ func New(options Options) (*Normaliser, error) {
 			content: whole.Content, capture: whole.Captures,
 		})
 	}
+	for i := range made.dialects {
+		made.showings = append(made.showings, made.sieve.showings(&made.dialects[i])...)
+	}
 	return made, nil
 }
 
 // Span gives what a span says of a call.
 func (n *Normaliser) Span(scope pcommon.InstrumentationScope, span ptrace.Span) (call.Call, Kind) {
-	found, kind := n.Read(Subject{
-		Signal: Traces, Scope: scope.Name(), Version: scope.Version(), Names: []string{span.Name()}, Attrs: span.Attributes(),
-	})
-	found.Place = call.Place{
+	var found call.Call
+	in := n.Spans(scope)
+	kind, _ := in.Span(span, &found)
+	return found, kind
+}
+
+// Log gives what a log record says of a call.
+func (n *Normaliser) Log(scope pcommon.InstrumentationScope, record plog.LogRecord) (call.Call, Kind) {
+	var found call.Call
+	in := n.Logs(scope)
+	kind, _ := in.Log(record, &found)
+	return found, kind
+}
+
+// Scope reads the records of one scope.
+type Scope struct {
+	n    *Normaliser
+	from source
+	ways []showing
+}
+
+// Spans reads the spans of a scope.
+func (n *Normaliser) Spans(scope pcommon.InstrumentationScope) Scope {
+	return n.scope(source{Traces, scope.Name(), scope.Version()})
+}
+
+// Logs reads the log records of a scope.
+func (n *Normaliser) Logs(scope pcommon.InstrumentationScope) Scope {
+	return n.scope(source{Logs, scope.Name(), scope.Version()})
+}
+
+func (n *Normaliser) scope(from source) Scope { return Scope{n, from, n.within(from)} }
+
+// Span reads what a span says of a call into one of which nothing is known, and gives the span's dialect, whether it tells
+// of a call or of something else; empty where it has none.
+func (s *Scope) Span(span ptrace.Span, into *call.Call) (Kind, string) {
+	named := [...]string{span.Name()}
+	kind, dialect := s.read(named[:], span.Attributes(), into)
+	if kind == None {
+		return None, dialect
+	}
+	into.Place = call.Place{
 		Trace: span.TraceID(), Span: span.SpanID(), Parent: span.ParentSpanID(),
 		Start: span.StartTimestamp().AsTime(), End: span.EndTimestamp().AsTime(),
 	}
 	if span.DroppedAttributesCount() > 0 {
-		found.Content = nil
+		into.Content = nil
 	}
-	if kind == Call && found.Request.ErrorType == "" && span.Status().Code() == ptrace.StatusCodeError {
-		found.Request.ErrorType = unnamedError
+	if kind == Call && into.Request.ErrorType == "" && span.Status().Code() == ptrace.StatusCodeError {
+		into.Request.ErrorType = unnamedError
 	}
-	return found, kind
+	return kind, dialect
 }
 
 // unnamedError is the standard's word for an error of which the class is not told.
 const unnamedError = "_OTHER"
 
-// Log gives what a log record says of a call. A dialect's record is written when the call is over; an entry of ours says
-// when it began. The span that a record stands in is that of the call only for events that belong to it: a client's
-// record stands in the span of its turn, if in any.
-func (n *Normaliser) Log(scope pcommon.InstrumentationScope, record plog.LogRecord) (call.Call, Kind) {
-	found, kind := n.Read(Subject{
-		Signal: Logs, Scope: scope.Name(), Version: scope.Version(), Names: names(record), Attrs: record.Attributes(),
-	})
+// Log reads what a log record says of a call, as Span does. A dialect's record is written when the call is over; an entry
+// of ours says when it began. The span that a record stands in is that of the call only for events that belong to it: a
+// client's record stands in the span of its turn, if in any.
+func (s *Scope) Log(record plog.LogRecord, into *call.Call) (Kind, string) {
+	named := called(record)
+	kind, dialect := s.read(named, record.Attributes(), into)
+	if kind == None {
+		return None, dialect
+	}
 	if record.DroppedAttributesCount() > 0 {
-		found.Content = nil
+		into.Content = nil
 	}
-	start := found.Place.Start
-	found.Place = call.Place{Trace: record.TraceID(), Parent: record.SpanID(), Start: start, End: moment(record)}
-	if found.Ours() || slices.Contains(names(record), details) {
-		found.Place.Span, found.Place.Parent = record.SpanID(), pcommon.SpanID{}
+	start := into.Place.Start
+	into.Place = call.Place{Trace: record.TraceID(), Parent: record.SpanID(), Start: start, End: moment(record)}
+	if into.Ours() || slices.Contains(named, details) {
+		into.Place.Span, into.Place.Parent = record.SpanID(), pcommon.SpanID{}
 	}
-	lasted := elapsed(found.Request.Duration)
+	lasted := elapsed(into.Request.Duration)
 	if start.IsZero() {
-		found.Place.Start = found.Place.End.Add(-lasted)
+		into.Place.Start = into.Place.End.Add(-lasted)
 	} else {
-		found.Place.End = start.Add(lasted)
+		into.Place.End = start.Add(lasted)
 	}
-	return found, kind
+	return kind, dialect
 }
 
 // details is the standard's event beside the span of a call.
@@ -169,8 +214,8 @@ func elapsed(seconds *float64) time.Duration {
 	return time.Duration(*seconds * float64(time.Second))
 }
 
-// names gives what a log record calls itself, without what it does not say.
-func names(record plog.LogRecord) []string {
+// called gives what a log record calls itself, without what it does not say.
+func called(record plog.LogRecord) []string {
 	var found []string
 	if name := record.EventName(); name != "" {
 		found = append(found, name)
@@ -189,19 +234,39 @@ const maxName = 128
 
 // Read gives what a record says of a call. Its place and times are not known here.
 func (n *Normaliser) Read(subject Subject) (call.Call, Kind) {
+	var found call.Call
+	scope := n.scope(source{subject.Signal, subject.Scope, subject.Version})
+	kind, _ := scope.read(subject.Names, subject.Attrs, &found)
+	return found, kind
+}
+
+func (s *Scope) read(named []string, attrs pcommon.Map, into *call.Call) (Kind, string) {
+	seen := s.n.sieve.seen(attrs)
+	subject := Subject{Signal: s.from.signal, Scope: s.from.scope, Version: s.from.version, Names: named, Attrs: attrs}
+	own := shown(s.ways, seen, &subject)
+	name := ""
+	if own != nil {
+		name = own.name
+	}
+	if kind, ok := s.n.again(&subject, seen, into); ok || own == nil {
+		return kind, name
+	}
+	kind := s.n.foreign(own, &subject, seen, into)
+	if kind == None {
+		*into = call.Call{}
+	}
+	return kind, name
+}
+
+// foreign reads a record by its dialect.
+func (n *Normaliser) foreign(d *dialect, subject *Subject, seen marks, found *call.Call) Kind {
 	into, _ := n.readings.Get().(*reading)
 	if into == nil {
 		into = &reading{}
 	}
 	defer n.release(into)
-	kind, ok := n.again(&subject, into)
-	if !ok {
-		kind = n.foreign(&subject, into)
-	}
-	if kind == None {
-		return call.Call{}, None
-	}
-	return into.call, kind
+	into.call = found
+	return n.read(d, subject, seen, into)
 }
 
 // release empties a reading, for nothing of a record is kept, and lays it aside for the next one.
@@ -209,25 +274,6 @@ func (n *Normaliser) release(used *reading) {
 	clear(used.values)
 	*used = reading{values: used.values[:0]}
 	n.readings.Put(used)
-}
-
-// foreign reads a record by the first dialect that it fits.
-func (n *Normaliser) foreign(subject *Subject, into *reading) Kind {
-	for i := range n.dialects {
-		if n.dialects[i].fits(subject) {
-			return n.read(&n.dialects[i], subject, into)
-		}
-	}
-	return None
-}
-
-func (d *dialect) fits(subject *Subject) bool {
-	for i := range d.when {
-		if d.when[i].holds(known{Subject: subject}) {
-			return true
-		}
-	}
-	return false
 }
 
 func (d *dialect) role(subject *Subject) Kind {
@@ -239,12 +285,12 @@ func (d *dialect) role(subject *Subject) Kind {
 	return None
 }
 
-func (n *Normaliser) read(d *dialect, subject *Subject, into *reading) Kind {
+func (n *Normaliser) read(d *dialect, subject *Subject, seen marks, into *reading) Kind {
 	kind := d.role(subject)
 	if kind == None {
 		return None
 	}
-	said := ours(subject.Attrs)
+	said := ours(subject.Attrs, seen)
 	if said != nil {
 		into.call.Task, into.named = said.Task, said.Task.Session != ""
 	}
@@ -268,7 +314,7 @@ func (n *Normaliser) read(d *dialect, subject *Subject, into *reading) Kind {
 func (n *Normaliser) settle(d *dialect, subject *Subject, into *reading, kind Kind) bool {
 	n.origin.name(into)
 	into.doubts()
-	found := &into.call
+	found := into.call
 	found.Origin.Dialect, found.Origin.Aggregate = d.name, kind == Aggregate
 	if kind == Compaction {
 		n.complete(into)
@@ -284,33 +330,31 @@ func (n *Normaliser) settle(d *dialect, subject *Subject, into *reading, kind Ki
 
 // ours gives what stands under our own names on a record of another dialect, as a program may write it that knows its
 // task or its session; nil where nothing does.
-func ours(attrs pcommon.Map) *call.Call {
-	for key := range attrs.All() {
-		if strings.HasPrefix(key, prefix) {
-			found := call.Read(attrs)
-			return &found
-		}
+func ours(attrs pcommon.Map, seen marks) *call.Call {
+	if seen&markOurs == 0 {
+		return nil
 	}
-	return nil
+	found := call.Read(attrs)
+	return &found
 }
 
 // again reads a record that is an entry of ours already, or that a normaliser read before; false where it is neither.
-func (n *Normaliser) again(subject *Subject, into *reading) (Kind, bool) {
-	kind, ok := n.written(subject)
+func (n *Normaliser) again(subject *Subject, seen marks, into *call.Call) (Kind, bool) {
+	kind, ok := n.written(subject, seen)
 	if !ok || kind == None {
 		return None, ok
 	}
-	into.call = call.Read(subject.Attrs)
-	if into.call.Origin.Dialect == "" {
-		into.call.Origin.Dialect = Ours
+	into.Read(subject.Attrs)
+	if into.Origin.Dialect == "" {
+		into.Origin.Dialect = Ours
 	}
-	if into.call.Origin.Aggregate && kind == Call {
+	if into.Origin.Aggregate && kind == Call {
 		kind = Aggregate
 	}
 	return kind, true
 }
 
-func (n *Normaliser) written(subject *Subject) (Kind, bool) {
+func (n *Normaliser) written(subject *Subject, seen marks) (Kind, bool) {
 	if subject.Signal == Logs {
 		for _, name := range subject.Names {
 			if kind, ok := events[name]; ok {
@@ -318,11 +362,12 @@ func (n *Normaliser) written(subject *Subject) (Kind, bool) {
 			}
 		}
 	}
-	if said, ok := subject.Attrs.Get(semconv.ContextLedgerDialect); ok && said.Type() == pcommon.ValueTypeStr {
-		return n.kindOf(said.Str(), subject), true
+	if seen&markDialect != 0 {
+		if said, _ := subject.Attrs.Get(semconv.ContextLedgerDialect); said.Type() == pcommon.ValueTypeStr {
+			return n.kindOf(said.Str(), subject), true
+		}
 	}
-	_, entry := subject.Attrs.Get(semconv.ContextLedgerEntryID)
-	return Call, entry
+	return Call, seen&markEntry != 0
 }
 
 // events has what our own log events are. The change of an identity is told by the entry too.

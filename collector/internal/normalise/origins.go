@@ -109,7 +109,7 @@ func (o *origins) provider(said string) string {
 
 // complete fills in what follows from what was read, and spells names as they are spelled everywhere.
 func (n *Normaliser) complete(into *reading) {
-	found := &into.call
+	found := into.call
 	n.session(into)
 	if found.Task.Kind == "" {
 		found.Task.Kind = semconv.RequestKindAgent

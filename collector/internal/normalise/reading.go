@@ -28,7 +28,7 @@ const (
 // reading is what is read from one record. The session is `named` where it stands under our own name.
 type reading struct {
 	named    bool
-	call     call.Call
+	call     *call.Call
 	counted  extras
 	cacheKey string
 	port     string
@@ -76,7 +76,7 @@ func fieldOf(name string) (func(*reading) any, bool) {
 		return at, true
 	}
 	at, ok := call.Field(prefix + name)
-	return func(r *reading) any { return at(&r.call) }, ok
+	return func(r *reading) any { return at(r.call) }, ok
 }
 
 // field is one field of a dialect with its places in the order in which they are tried.
