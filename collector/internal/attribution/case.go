@@ -8,6 +8,8 @@
 package attribution
 
 import (
+	"cmp"
+
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/call"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/lineage"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/segments"
@@ -160,8 +162,12 @@ func marksEnd(request segments.Request) bool {
 
 // Written is the lifetime that a call's cache writes got: by their counts, as the answer says, else as asked for.
 func Written(answer Answer, request segments.Request) string {
-	usage := answer.Usage
-	for _, told := range []struct {
+	return cmp.Or(Retained(&answer.Usage), answer.Retention, request.Retention)
+}
+
+// Retained is the lifetime that writes got by their counts, empty where none are told.
+func Retained(usage *call.Usage) string {
+	for _, told := range [...]struct {
 		name  string
 		count *int64
 	}{{"12h", usage.Write12h}, {"1h", usage.Write1h}, {"30m", usage.Write30m}, {"5m", usage.Write5m}} {
@@ -169,10 +175,7 @@ func Written(answer Answer, request segments.Request) string {
 			return told.name
 		}
 	}
-	if answer.Retention != "" {
-		return answer.Retention
-	}
-	return request.Retention
+	return ""
 }
 
 // Woken says whether a call after a head wakes a fork that had finished its turn.

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/call"
@@ -19,7 +20,8 @@ type ends [Shards]struct {
 const keptEnds = 2
 
 func (e *ends) enter(session string, trace *traces.Trace) {
-	for _, end := range trace.Ends(keptEnds) {
+	entered := 0
+	for end := range trace.Ends {
 		part := &e[end%Shards]
 		part.mu.Lock()
 		if part.sessions == nil {
@@ -27,24 +29,31 @@ func (e *ends) enter(session string, trace *traces.Trace) {
 		}
 		part.sessions[end] = session
 		part.mu.Unlock()
+		if entered++; entered == keptEnds {
+			return
+		}
 	}
 }
 
 // leave forgets the ends of a call that its session does not hold any more.
 func (e *ends) leave(session string, trace *traces.Trace) {
-	for _, end := range trace.Ends(keptEnds) {
+	left := 0
+	for end := range trace.Ends {
 		part := &e[end%Shards]
 		part.mu.Lock()
 		if part.sessions[end] == session {
 			delete(part.sessions, end)
 		}
 		part.mu.Unlock()
+		if left++; left == keptEnds {
+			return
+		}
 	}
 }
 
 // find gives the session whose end is the latest boundary that a call has of any.
 func (e *ends) find(trace *traces.Trace) (string, bool) {
-	for _, end := range trace.Ends(len(trace.Bounds)) {
+	for end := range trace.Ends {
 		part := &e[end%Shards]
 		part.mu.Lock()
 		session, known := part.sessions[end]
@@ -58,7 +67,7 @@ func (e *ends) find(trace *traces.Trace) (string, bool) {
 
 // elsewhere are the calls of another session that a call's history goes on from, where nobody named its session and
 // nothing is known of the name that it has. A first request begins like many others.
-func (s *State) elsewhere(c *call.Call, trace *traces.Trace) []traces.Trace {
+func (s *State) elsewhere(c *call.Call, trace *traces.Trace) []*traces.Trace {
 	if c.Task.SessionSource != semconv.SessionSourceLineage || trace.Messages <= traces.MaxFirst {
 		return nil
 	}
@@ -66,13 +75,16 @@ func (s *State) elsewhere(c *call.Call, trace *traces.Trace) []traces.Trace {
 	own.mu.Lock()
 	_, held := own.sessions.Get(c.Task.Session)
 	own.mu.Unlock()
+	if held {
+		return nil
+	}
 	other, known := s.ends.find(trace)
-	if held || !known {
+	if !known {
 		return nil
 	}
 	h := s.shard(other)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	found, _ := h.known(other)
-	return found.Branches
+	return slices.Clone(found.Branches)
 }

@@ -51,15 +51,16 @@ func (s *State) Observe(c *call.Call, now time.Time) Seen {
 	if c.Content == nil {
 		byTrace(c)
 	}
-	if s.repeats(c) {
+	named := traces.NamesOf(c)
+	if s.repeats(c, named) {
 		s.counts.repeated.Add(1)
-		return Seen{Repeated: true, View: s.verdicts.repeat(c)}
+		return Seen{Repeated: true, View: s.verdicts.repeat(c, named)}
 	}
 	found := s.prompted(c)
 	byTrace(c)
-	seen := s.traced(c, found, now)
+	seen := s.traced(c, named, found, now)
 	if c.Verdict.By == semconv.JudgedByCollector {
-		s.verdicts.keep(c, seen.View)
+		s.verdicts.keep(c, named, seen.View)
 	}
 	return seen
 }
@@ -96,30 +97,31 @@ func byTrace(c *call.Call) {
 }
 
 // repeats says whether a call was told of before, as a span and a log record of it, or a batch that is sent again.
-func (s *State) repeats(c *call.Call) bool {
+func (s *State) repeats(c *call.Call, named traces.Names) bool {
+	sought := named.Sought()
 	h := s.shard(c.Task.Session)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	found, _ := h.sessions.Get(c.Task.Session)
-	return found != nil && slices.ContainsFunc(traces.Sought(c), func(name traces.Part) bool {
+	return found != nil && slices.ContainsFunc(sought.All(), func(name traces.Part) bool {
 		return slices.Contains(found.Told, name)
 	})
 }
 
 // traced holds a call against the traces of its session, and keeps its own.
-func (s *State) traced(c *call.Call, found *captured, now time.Time) Seen {
+func (s *State) traced(c *call.Call, named traces.Names, found *captured, now time.Time) Seen {
 	trace := traces.Of(c)
 	if found != nil && found.located {
 		// Digests of parts that were captured in another form cannot be compared.
 		trace.Scheme += "+" + c.Content.Form
 		trace.Complete = true
 	}
-	rules := s.rules(&trace, c)
+	rules := s.rules(trace, c)
 	if c.Task.Session == "" {
-		only := traces.Case{Now: &trace, Usage: c.Usage, End: c.Request.End, Rules: rules, Verdict: c.Verdict.Provider}
-		return s.judge(c, found, only, standing{kept: &record{}, now: now}).seen
+		only := traces.Case{Now: trace, Usage: c.Usage, End: c.Request.End, Rules: rules, Verdict: c.Verdict.Provider}
+		return s.judge(c, found, &only, standing{kept: &record{}, now: now}).seen
 	}
-	others := s.elsewhere(c, &trace)
+	others := s.elsewhere(c, trace)
 	h := s.shard(c.Task.Session)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -128,18 +130,19 @@ func (s *State) traced(c *call.Call, found *captured, now time.Time) Seen {
 		kept.Partial, found = true, nil
 	}
 	compacted := kept.Compacted || c.Compaction.Seen
-	past := traces.Past{Calls: kept.Branches, AliveSince: alive(&trace, rules), Compacted: compacted}
+	past := traces.Past{Calls: kept.Branches, AliveSince: alive(trace, rules), Compacted: compacted}
 	if len(others) > 0 {
 		past.Calls = slices.Concat(kept.Branches, others)
 	}
-	link := traces.Find(past, &trace)
-	judged := s.judge(c, found, traces.Case{
-		Link: link, Now: &trace, Usage: c.Usage, End: c.Request.End, Rules: rules, Verdict: c.Verdict.Provider,
+	link := traces.Find(past, trace)
+	judged := s.judge(c, found, &traces.Case{
+		Link: link, Now: trace, Usage: c.Usage, End: c.Request.End, Rules: rules, Verdict: c.Verdict.Provider,
 		Compacted: compacted, Resumed: c.Ours() && unaware(c),
 	}, standing{kept, held, now})
 	if link.Late {
 		s.counts.late.Add(1)
 	}
+	judged.named = named
 	s.remember(h, kept, held, judged, now)
 	return judged.seen
 }
@@ -188,40 +191,37 @@ func (s *State) remember(h *shard, kept *record, held bool, judged judged, now t
 		s.note(trace, link)
 		trace.Plateau = judged.plateau
 		trace.Anchored(link)
+		trace.Own(link.Head)
 		if link.Replaces(trace) {
 			s.drop(kept, link.Head.Entry)
 		}
 		if len(kept.Branches) == maxBranches {
 			s.drop(kept, kept.Branches[0].Entry)
 		}
-		kept.Branches = last(kept.Branches, *trace, maxBranches)
+		kept.Branches = append(kept.Branches, trace)
 		s.ends.enter(kept.Name, trace)
 		kept.Compacted = false
 		kept.loaded = false
 	}
-	for _, name := range traces.Known(c) {
-		kept.Told = last(kept.Told, name, maxTold)
+	told := judged.named.Known()
+	for _, name := range told.All() {
+		if len(kept.Told) == maxTold {
+			kept.Told = kept.Told[:copy(kept.Told, kept.Told[1:])]
+		}
+		kept.Told = append(kept.Told, name)
 	}
 	s.keep(h, kept, now)
 }
 
-// drop forgets a call of a session; lists that were handed out stay as they are.
+// drop forgets a call of a session.
 func (s *State) drop(kept *record, entry string) {
-	left := make([]traces.Trace, 0, len(kept.Branches))
-	for at := range kept.Branches {
-		if kept.Branches[at].Entry == entry {
-			s.ends.leave(kept.Name, &kept.Branches[at])
-		} else {
-			left = append(left, kept.Branches[at])
+	kept.Branches = slices.DeleteFunc(kept.Branches, func(branch *traces.Trace) bool {
+		gone := branch.Entry == entry
+		if gone {
+			s.ends.leave(kept.Name, branch)
 		}
-	}
-	kept.Branches = left
-}
-
-// last are the last items of a list with one more, in a list of their own.
-func last[T any](items []T, one T, most int) []T {
-	kept := items[max(0, len(items)-most+1):]
-	return append(append(make([]T, 0, len(kept)+1), kept...), one)
+		return gone
+	})
 }
 
 // ownOf says whether a call is one of the agent's own.

@@ -71,7 +71,7 @@ func (s *State) save(put func(key string, snapshot []byte) error, whole bool) (w
 	return written, err
 }
 
-// take copies the sessions of a shard that was changed. What a copy refers to is never changed in place.
+// take copies the sessions of a shard that was changed. A call that is kept is never changed.
 func (s *State) take(at int) ([]record, bool) {
 	h := &s.shards[at]
 	h.mu.Lock()
@@ -81,7 +81,9 @@ func (s *State) take(at int) ([]record, bool) {
 	}
 	kept := make([]record, 0, h.sessions.Len())
 	for _, one := range h.sessions.All {
-		kept = append(kept, *one)
+		copied := *one
+		copied.Branches, copied.Told = slices.Clone(one.Branches), slices.Clone(one.Told)
+		kept = append(kept, copied)
 	}
 	h.changed = false
 	return kept, true
@@ -173,8 +175,8 @@ func (s *State) fill(at int, snapshot []byte, now time.Time) error {
 		seen := one.Seen
 		one.loaded = s.options.Moving
 		s.keep(h, &one, now)
-		for at := range one.Branches {
-			s.ends.enter(one.Name, &one.Branches[at])
+		for _, branch := range one.Branches {
+			s.ends.enter(one.Name, branch)
 		}
 		one.Seen = seen
 	}

@@ -32,7 +32,7 @@ const sessionOverhead = 256
 // requests are not whole. Seen is when it was told of last.
 type record struct {
 	Name      string
-	Branches  []traces.Trace
+	Branches  []*traces.Trace
 	Whole     bool
 	Compacted bool
 	Partial   bool
@@ -45,8 +45,8 @@ type record struct {
 
 func (r *record) weigh() int64 {
 	size := sessionOverhead + len(r.Name) + 8*len(r.Told)
-	for at := range r.Branches {
-		size += r.Branches[at].Size()
+	for _, branch := range r.Branches {
+		size += branch.Size()
 	}
 	return int64(size)
 }
@@ -115,7 +115,7 @@ func New(options Options, now time.Time) (*State, error) {
 	}
 	s.captured.prompts = prompts.New(options.Lore, options.Sessions, max(1, options.CapturedBytes))
 	s.seen.caches = observed.New()
-	s.verdicts.last = recent.New[verdictKey, *given]()
+	s.verdicts.last = recent.New[uint64, *given]()
 	s.blind.Store(now.Add(options.Idle).UnixNano())
 	return s, nil
 }
@@ -191,8 +191,8 @@ func (s *State) forget(h *shard, gone *record) {
 	h.changed = true
 	s.counts.sessions.Add(-1)
 	s.counts.bytes.Add(-gone.size)
-	for at := range gone.Branches {
-		s.ends.leave(gone.Name, &gone.Branches[at])
+	for _, branch := range gone.Branches {
+		s.ends.leave(gone.Name, branch)
 	}
 	s.captured.mu.Lock()
 	defer s.captured.mu.Unlock()

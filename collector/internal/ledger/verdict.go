@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"slices"
 	"time"
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/attribution"
@@ -14,6 +15,7 @@ import (
 // judged is a call with what was found out about it. First says that it was known to be its session's first.
 type judged struct {
 	call    *call.Call
+	named   traces.Names
 	link    traces.Link
 	trace   *traces.Trace
 	seen    Seen
@@ -29,7 +31,7 @@ type standing struct {
 }
 
 // judge says what the cache did for a call, and writes it into the call where ours is the word that stands.
-func (s *State) judge(c *call.Call, found *captured, one traces.Case, was standing) judged {
+func (s *State) judge(c *call.Call, found *captured, one *traces.Case, was standing) judged {
 	result := judged{call: c, link: one.Link, trace: one.Now, first: s.first(one, was), plateau: one.Plateau()}
 	result.seen.Late = one.Link.Late
 	switch {
@@ -75,7 +77,7 @@ func (s *State) stand(c *call.Call, found call.Verdict, changed []string, compar
 
 // compare judges a call by the trace of an earlier one. By counts alone nobody knows which call it goes on from; the
 // identity is told as far as both calls told digests of its parts.
-func (s *State) compare(c *call.Call, one traces.Case) {
+func (s *State) compare(c *call.Call, one *traces.Case) {
 	found := verdict(one, traces.Judge(one))
 	switch {
 	case one.Link.Located:
@@ -89,7 +91,7 @@ func (s *State) compare(c *call.Call, one traces.Case) {
 }
 
 // aside says what the cache did for a side call, which is held against nothing.
-func aside(c *call.Call, one traces.Case) {
+func aside(c *call.Call, one *traces.Case) {
 	if c.Verdict.Outcome == "" {
 		read := c.Usage.CacheRead != nil && *c.Usage.CacheRead > 0
 		c.Judge(call.Verdict{Outcome: prompts.Outcome(c.Usage, read, true), Provider: one.Verdict})
@@ -98,7 +100,7 @@ func aside(c *call.Call, one traces.Case) {
 
 // begin says of a call that is held against nothing whether it is known to be the first of its kind. A verdict that it
 // came with stands, but for a cold start in a session that began before.
-func (s *State) begin(c *call.Call, one traces.Case, first bool, was standing) {
+func (s *State) begin(c *call.Call, one *traces.Case, first bool, was standing) {
 	if c.Verdict.Outcome != "" && !(c.Verdict.Cause == semconv.MissCauseColdStart && unaware(c) && s.older(one, was)) {
 		return
 	}
@@ -122,7 +124,7 @@ func (s *State) begin(c *call.Call, one traces.Case, first bool, was standing) {
 
 // uncertain judges a call before which others may have come that went elsewhere: what was read nearly whole was hit, and
 // what was not may have been lost to anything.
-func (s *State) uncertain(c *call.Call, one traces.Case, was standing) {
+func (s *State) uncertain(c *call.Call, one *traces.Case, was standing) {
 	missed, open := c.Usage.Missed(), c.Verdict.Outcome == "" || (unaware(c) && s.older(one, was))
 	if missed != nil && open && !attribution.Significant(*missed, *c.Usage.Input) {
 		c.Judge(call.Verdict{Outcome: semconv.CacheOutcomeHit, Provider: one.Verdict})
@@ -133,18 +135,18 @@ func (s *State) uncertain(c *call.Call, one traces.Case, was standing) {
 
 // began says whether a call's session is known to have had calls before, and its history to be longer than a first one's:
 // what it goes on from is not known, but that there is something.
-func began(one traces.Case, was standing) bool {
+func began(one *traces.Case, was standing) bool {
 	return was.held && len(was.kept.Branches) > 0 && one.Now.Messages > traces.MaxFirst && !one.Link.Late
 }
 
 // older says whether a call is not its session's first: one that is not known here may have had its calls at another ledger.
-func (s *State) older(one traces.Case, was standing) bool {
+func (s *State) older(one *traces.Case, was standing) bool {
 	elsewhere := (s.options.Moving || s.options.Split) && !was.held && one.Now.Messages > traces.MaxFirst
 	return elsewhere || began(one, was)
 }
 
 // unknown is why nothing is known of the call before.
-func unknown(one traces.Case, was standing) string {
+func unknown(one *traces.Case, was standing) string {
 	if began(one, was) {
 		return "session_known"
 	}
@@ -153,7 +155,7 @@ func unknown(one traces.Case, was standing) string {
 
 // first says whether a call that has no comparable one is known to have none: its history can hold no answer, or every
 // call of the session has been seen. In a session that is known the call then begins another branch.
-func (s *State) first(one traces.Case, was standing) bool {
+func (s *State) first(one *traces.Case, was standing) bool {
 	messages := one.Now.Messages
 	switch {
 	case one.Link.Late:
@@ -169,16 +171,11 @@ func (s *State) first(one traces.Case, was standing) bool {
 
 // told says whether a session has a call of this agent already.
 func told(kept *record, agent string) bool {
-	for at := range kept.Branches {
-		if kept.Branches[at].Agent == agent {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(kept.Branches, func(branch *traces.Trace) bool { return branch.Agent == agent })
 }
 
 // verdict is what was found out by traces.
-func verdict(one traces.Case, found attribution.Judgement) call.Verdict {
+func verdict(one *traces.Case, found attribution.Judgement) call.Verdict {
 	usage := one.Usage
 	if one.End == semconv.CallEndFailed {
 		found = attribution.Judgement{}

@@ -1,7 +1,10 @@
 package ledger
 
 import (
+	"math/bits"
 	"sync"
+
+	"github.com/zeebo/xxh3"
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/call"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/recent"
@@ -19,33 +22,34 @@ type given struct {
 	view       string
 }
 
-// verdicts keep what was said of the last calls, by their session and a name: a span and a log record of one call are to
-// say the same.
+// verdicts keep what was said of the last calls, by a digest of their session and a name: a span and a log record of one
+// call are to say the same.
 type verdicts struct {
 	mu   sync.Mutex
-	last *recent.Map[verdictKey, *given]
+	last *recent.Map[uint64, *given]
 }
 
-type verdictKey struct {
-	session string
-	name    traces.Part
+func under(session uint64, name traces.Part) uint64 {
+	return bits.RotateLeft64(session, 32) ^ uint64(name)
 }
 
-func (v *verdicts) keep(c *call.Call, view string) {
+func (v *verdicts) keep(c *call.Call, named traces.Names, view string) {
+	said := &given{c.Verdict, c.Context.IdentityChanged, c.Context.Comparable, view}
+	session, known := xxh3.HashString(c.Task.Session), named.Known()
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	said := &given{c.Verdict, c.Context.IdentityChanged, c.Context.Comparable, view}
-	for _, name := range traces.Known(c) {
-		v.last.Bound(verdictKey{c.Task.Session, name}, said, maxVerdicts)
+	for _, name := range known.All() {
+		v.last.Bound(under(session, name), said, maxVerdicts)
 	}
 }
 
 // repeat writes into a call what was written into it before, as far as that is still known.
-func (v *verdicts) repeat(c *call.Call) string {
+func (v *verdicts) repeat(c *call.Call, named traces.Names) string {
+	session, known := xxh3.HashString(c.Task.Session), named.Known()
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for _, name := range traces.Known(c) {
-		said, known := v.last.Get(verdictKey{c.Task.Session, name})
+	for _, name := range known.All() {
+		said, known := v.last.Get(under(session, name))
 		if !known {
 			continue
 		}

@@ -17,22 +17,22 @@ import (
 const maxNames = 8
 
 // differ says whether two parts are not the same, as far as both calls tell them.
-func (c Case) differ(before, now Part) bool {
+func (c *Case) differ(before, now Part) bool {
 	return before != now && (c.complete() || (before != 0 && now != 0))
 }
 
-func (c Case) complete() bool { return c.Link.Head.Complete && c.Now.Complete }
+func (c *Case) complete() bool { return c.Link.Head.Complete && c.Now.Complete }
 
 // differs is the same of words.
-func (c Case) differs(before, now string) bool {
+func (c *Case) differs(before, now string) bool {
 	return before != now && (c.complete() || (before != "" && now != ""))
 }
 
 // same says whether the digests of two traces can be compared at all.
-func (c Case) same() bool { return c.Link.Head.Scheme == c.Now.Scheme }
+func (c *Case) same() bool { return c.Link.Head.Scheme == c.Now.Scheme }
 
 // content are the differences in content, in the order of rendering, as far as digests tell them.
-func (c Case) content() []cause.Cause {
+func (c *Case) content() []cause.Cause {
 	found := []cause.Cause{}
 	if c.same() {
 		found = append(c.tools(), c.policy()...)
@@ -47,7 +47,7 @@ func differing(name, part string) []cause.Cause {
 	return []cause.Cause{cause.Fits(name, part+"_differs")}
 }
 
-func (c Case) tools() []cause.Cause {
+func (c *Case) tools() []cause.Cause {
 	before, now := c.Link.Head.Parts, c.Now.Parts
 	if named := c.namedTools(); named != nil {
 		return []cause.Cause{*named}
@@ -66,7 +66,7 @@ func (c Case) tools() []cause.Cause {
 }
 
 // namedTools says how tools changed whose names were told, each with a digest.
-func (c Case) namedTools() *cause.Cause {
+func (c *Case) namedTools() *cause.Cause {
 	before, now := c.Link.Head.Tools, c.Now.Tools
 	if len(before) == 0 || len(now) == 0 || len(before) >= maxTools || len(now) >= maxTools || slices.Equal(before, now) {
 		return nil
@@ -108,7 +108,7 @@ func ordered(tools []call.Tool) []call.Tool {
 	return sorted
 }
 
-func (c Case) policy() []cause.Cause {
+func (c *Case) policy() []cause.Cause {
 	before, now := c.Link.Head.Parts, c.Now.Parts
 	switch {
 	case c.differ(before.Policy, now.Policy):
@@ -124,11 +124,11 @@ func (c Case) policy() []cause.Cause {
 }
 
 // compacted says whether the history gave way to a summary between the two calls.
-func (c Case) compacted() bool {
+func (c *Case) compacted() bool {
 	return c.Compacted || Summarised(c.Link.Head, c.Now)
 }
 
-func (c Case) history() *cause.Cause {
+func (c *Case) history() *cause.Cause {
 	grown := c.Link.Relation == lineage.Extends || c.Link.Relation == lineage.Repeats
 	where := cause.At(segments.Message, int(max(0, c.Link.Shared)), "", "resume")
 	if c.compacted() && !grown {
@@ -146,7 +146,7 @@ func (c Case) history() *cause.Cause {
 }
 
 // others are the differences outside the content.
-func (c Case) others() []cause.Cause {
+func (c *Case) others() []cause.Cause {
 	head, now := c.Link.Head, c.Now
 	found := c.model()
 	if head.Route != "" && now.Route != "" && head.Route != now.Route {
@@ -178,7 +178,7 @@ func reported(name, change string) cause.Cause {
 	return found.By("provider_reported", change)
 }
 
-func (c Case) model() []cause.Cause {
+func (c *Case) model() []cause.Cause {
 	head, now := c.Link.Head, c.Now
 	switch {
 	case head.Model != "" && now.Model != "" && head.Model != now.Model:
@@ -193,7 +193,7 @@ func (c Case) model() []cause.Cause {
 }
 
 // settings says whether the cache identity differs although every part of it that is told by itself is the same.
-func (c Case) settings() bool {
+func (c *Case) settings() bool {
 	head, now := c.Link.Head, c.Now
 	before, after := head.Parts, now.Parts
 	return c.same() && c.differ(before.Cache, after.Cache) && head.Model == now.Model && head.Effort == now.Effort &&
@@ -206,13 +206,13 @@ func looked(before, now Part) bool {
 }
 
 // Told says whether both calls told digests of the system part or the tools, in one way.
-func (c Case) Told() bool {
+func (c *Case) Told() bool {
 	before, now := c.Link.Head.Parts, c.Now.Parts
 	return c.same() && (before.PolicyWire != 0 && now.PolicyWire != 0 || before.ToolsWire != 0 && now.ToolsWire != 0)
 }
 
 // Changed are the parts of the identity that are told by both and differ, in the words of context_ledger.part.
-func (c Case) Changed() []string {
+func (c *Case) Changed() []string {
 	head, now := c.Link.Head, c.Now
 	before, after := head.Parts, now.Parts
 	found := []string{}

@@ -22,6 +22,10 @@ type Case struct {
 	Compacted bool
 	Resumed   bool
 	Verdict   string
+
+	// What Expected gives, once it was asked.
+	expected *int64
+	asked    bool
 }
 
 // Bounds of what counts as lost: a block, or how far a prediction may be off at least, or which part of a prompt that is.
@@ -31,13 +35,13 @@ const (
 	plateau    = 3
 )
 
-func (c Case) slack() int64 {
+func (c *Case) slack() int64 {
 	return max(c.Rules.Block, leastSlack, c.Now.Tokens/slackShare)
 }
 
 // Reusable gives the tokens of the unchanged prefix, nil where nobody can say: of a call that goes on the comparable one's
 // own count, else what its counts tell of the last boundary that both share. Under another model nothing is reusable.
-func (c Case) Reusable() *int64 {
+func (c *Case) Reusable() *int64 {
 	head := c.Link.Head
 	if head == nil || !c.Link.Located {
 		return nil
@@ -60,7 +64,7 @@ func floored(tokens *int64, block int64) *int64 {
 
 // intact gives the tokens up to the last boundary that both share, by the bytes between the counts around it; beyond the
 // last count by that alone.
-func (c Case) intact() *int64 {
+func (c *Case) intact() *int64 {
 	if c.Link.Shared < 0 {
 		return new(int64)
 	}
@@ -87,8 +91,15 @@ func share(part, whole int64) float64 {
 }
 
 // Expected gives what could have been reused had nothing changed: the comparable prompt, no more than this one, in whole
-// blocks; where the end of the history was taken back, no more than what is intact.
-func (c Case) Expected() *int64 {
+// blocks; where the end of the history was taken back, no more than what is intact. The case must not change afterwards.
+func (c *Case) Expected() *int64 {
+	if !c.asked {
+		c.expected, c.asked = c.expect(), true
+	}
+	return c.expected
+}
+
+func (c *Case) expect() *int64 {
 	head := c.Link.Head
 	if head == nil || head.Tokens == Unknown {
 		return c.Reusable()
@@ -105,7 +116,7 @@ func (c Case) Expected() *int64 {
 
 // held is what the provider can have kept of the comparable prompt: no more than it said it read or wrote, where it says
 // what it writes.
-func (c Case) held() int64 {
+func (c *Case) held() int64 {
 	head := c.Link.Head
 	if head.Stored > head.Cached {
 		return min(head.Tokens, head.Stored)
@@ -114,7 +125,7 @@ func (c Case) held() int64 {
 }
 
 // Shortfall is how many tokens could have been reused and were not, nil where nobody can say.
-func (c Case) Shortfall() *int64 {
+func (c *Case) Shortfall() *int64 {
 	expected := c.Expected()
 	if expected == nil || c.Usage.CacheRead == nil {
 		return nil
@@ -124,13 +135,13 @@ func (c Case) Shortfall() *int64 {
 }
 
 // Significant says whether the shortfall is worth a person's attention.
-func (c Case) Significant() bool {
+func (c *Case) Significant() bool {
 	short, expected := c.Shortfall(), c.Expected()
 	return short != nil && attribution.Significant(*short, *expected)
 }
 
 // Idle is how many seconds have passed since the comparable call ended, nil where there is none.
-func (c Case) Idle() *float64 {
+func (c *Case) Idle() *float64 {
 	if c.Link.Head == nil || c.Link.Head.Closed == 0 || c.Now.Opened == 0 {
 		return nil
 	}
@@ -139,7 +150,7 @@ func (c Case) Idle() *float64 {
 }
 
 // Lifetime is how many seconds the comparable call's prefix is kept, nil where nobody knows.
-func (c Case) Lifetime() *float64 {
+func (c *Case) Lifetime() *float64 {
 	if c.Link.Head == nil {
 		return c.Rules.Lifetime
 	}
@@ -147,7 +158,7 @@ func (c Case) Lifetime() *float64 {
 }
 
 // Judge is the verdict on a call that has a comparable one.
-func Judge(c Case) attribution.Judgement {
+func Judge(c *Case) attribution.Judgement {
 	found := c.causes()
 	if c.Resumed {
 		for at := range found {
@@ -159,7 +170,7 @@ func Judge(c Case) attribution.Judgement {
 	return attribution.Combined(found, c.Verdict)
 }
 
-func (c Case) causes() []cause.Cause {
+func (c *Case) causes() []cause.Cause {
 	missed := c.Usage.Missed()
 	switch {
 	case c.Usage.CacheRead == nil:
@@ -181,7 +192,7 @@ func (c Case) causes() []cause.Cause {
 
 // lost says whether more was missed than one block, or than an estimate may err by. By counts alone only what is
 // significant is lost: nobody knows what was asked for again.
-func (c Case) lost() bool {
+func (c *Case) lost() bool {
 	short := *c.Shortfall()
 	switch {
 	case !c.Link.Located:
@@ -196,7 +207,7 @@ func (c Case) lost() bool {
 }
 
 // belowIntact is how many tokens less were read than are known to be intact.
-func (c Case) belowIntact() int64 {
+func (c *Case) belowIntact() int64 {
 	intact := c.intact()
 	if !c.Link.Located || intact == nil {
 		return 0
@@ -205,12 +216,12 @@ func (c Case) belowIntact() int64 {
 }
 
 // reached says whether the provider reused all that is known to be intact, as far as that can be told by bytes.
-func (c Case) reached() bool {
+func (c *Case) reached() bool {
 	return c.belowIntact() <= c.slack()
 }
 
 // unstored: nothing was lost; but was anything there to be reused?
-func (c Case) unstored() []cause.Cause {
+func (c *Case) unstored() []cause.Cause {
 	if found := c.short(); found != nil && c.Link.Grows() {
 		return []cause.Cause{*found}
 	}
@@ -218,7 +229,7 @@ func (c Case) unstored() []cause.Cause {
 }
 
 // unchanged says why nothing was reused of what is not known to have changed.
-func (c Case) unchanged() cause.Cause {
+func (c *Case) unchanged() cause.Cause {
 	for _, check := range []func() *cause.Cause{c.short, c.lag, c.nearShort, c.granular} {
 		if found := check(); found != nil {
 			return *found
@@ -239,7 +250,7 @@ func (c Case) unchanged() cause.Cause {
 }
 
 // unknown is why what was sent before is not known well enough to say that it was the same, empty if it is.
-func (c Case) unknown() string {
+func (c *Case) unknown() string {
 	switch {
 	case !c.Link.Located:
 		return "counters"
@@ -260,7 +271,7 @@ func written(count int64) string {
 }
 
 // Plateau is how many calls in a row, this one included, missed and read the same count as the one before.
-func (c Case) Plateau() int {
+func (c *Case) Plateau() int {
 	head, short := c.Link.Head, c.Shortfall()
 	if head == nil || short == nil || *short == 0 || head.Cached != *c.Usage.CacheRead {
 		return 0
@@ -269,7 +280,7 @@ func (c Case) Plateau() int {
 }
 
 // short says whether the prompt was shorter than what the provider keeps.
-func (c Case) short() *cause.Cause {
+func (c *Case) short() *cause.Cause {
 	size, known := c.size()
 	if !known || size > *c.Rules.Minimum || (size == *c.Rules.Minimum && !c.Rules.MinimumPrevious) {
 		return nil
@@ -283,7 +294,7 @@ func (c Case) short() *cause.Cause {
 
 // nearShort is of prompts little above the documented minimum, while none of their size was seen to hit: it may be too
 // low.
-func (c Case) nearShort() *cause.Cause {
+func (c *Case) nearShort() *cause.Cause {
 	size, known := c.size()
 	if !known || !attribution.NearMinimum(c.Rules, size) {
 		return nil
@@ -294,7 +305,7 @@ func (c Case) nearShort() *cause.Cause {
 }
 
 // size is the prompt that could have been kept and asked for again, of which nothing was read although a minimum is known.
-func (c Case) size() (int64, bool) {
+func (c *Case) size() (int64, bool) {
 	if c.Rules.Minimum == nil || *c.Usage.CacheRead > 0 || c.Link.Head.Tokens == Unknown {
 		return 0, false
 	}
@@ -305,7 +316,7 @@ func (c Case) size() (int64, bool) {
 }
 
 // lag: the earlier call's write cannot be read yet, for it was in flight, or had just ended.
-func (c Case) lag() *cause.Cause {
+func (c *Case) lag() *cause.Cause {
 	head, idle := c.Link.Head, c.Idle()
 	if idle == nil {
 		return nil
@@ -322,7 +333,7 @@ func (c Case) lag() *cause.Cause {
 }
 
 // readsEarlier says whether just what a call before the comparable one had written was read.
-func (c Case) readsEarlier() bool {
+func (c *Case) readsEarlier() bool {
 	read, anchors := *c.Usage.CacheRead, c.Link.Head.Anchors
 	if c.Link.Head.First {
 		return read == 0
@@ -333,7 +344,7 @@ func (c Case) readsEarlier() bool {
 }
 
 // granular: less was read than is intact where no earlier prompt ended, as of a provider that keeps state at checkpoints.
-func (c Case) granular() *cause.Cause {
+func (c *Case) granular() *cause.Cause {
 	if !c.Link.Located || c.Link.Sparse {
 		return nil
 	}

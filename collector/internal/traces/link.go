@@ -1,7 +1,6 @@
 package traces
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/lineage"
@@ -37,7 +36,7 @@ func (l Link) Replaces(now *Trace) bool {
 // used last if the provider is to hold it still, 0 if nobody knows; Compacted says that the history was told to be
 // compacted since the last call.
 type Past struct {
-	Calls      []Trace
+	Calls      []*Trace
 	AliveSince float64
 	Compacted  bool
 }
@@ -46,10 +45,9 @@ type Past struct {
 // comes so late that nothing else is known is Late.
 func Find(past Past, now *Trace) Link {
 	var best Link
-	var most []float64
+	var most [ranks]float64
 	late := false
-	for at := range past.Calls {
-		head := &past.Calls[at]
+	for _, head := range past.Calls {
 		if head.Opened > now.Opened {
 			late = true
 			continue
@@ -58,7 +56,7 @@ func Find(past Past, now *Trace) Link {
 		if !admitted {
 			continue
 		}
-		if rank := link.rank(now, past.AliveSince); most == nil || slices.Compare(rank, most) > 0 {
+		if rank := link.rank(now, past.AliveSince); best.Head == nil || slices.Compare(rank[:], most[:]) > 0 {
 			best, most = link, rank
 		}
 	}
@@ -73,10 +71,15 @@ func relate(head, now *Trace, compacted bool) (Link, bool) {
 		return byCounts(head, now, compacted)
 	}
 	link := Link{Head: head, Located: true, Shared: -1}
-	parted, at := false, int64(0)
+	parted, at, place := false, int64(0), 0
 	for _, bound := range head.Bounds {
-		place, known := slices.BinarySearchFunc(now.Bounds, bound.Messages, byMessages)
-		if !known {
+		for place < len(now.Bounds) && now.Bounds[place].Messages < bound.Messages {
+			place++
+		}
+		if place == len(now.Bounds) {
+			break
+		}
+		if now.Bounds[place].Messages != bound.Messages {
 			continue
 		}
 		if now.Bounds[place].Digest != bound.Digest {
@@ -105,8 +108,6 @@ const MaxFirst = 2
 func Summarised(head, now *Trace) bool {
 	return head.Scheme == now.Scheme && now.Parts.Summary != 0 && head.Parts.Summary != now.Parts.Summary
 }
-
-func byMessages(bound Bound, messages int64) int { return cmp.Compare(bound.Messages, messages) }
 
 // unparted is the relation of two calls that are not known to part.
 func unparted(shared, before, now int64) string {
@@ -147,12 +148,15 @@ var strength = map[string]float64{
 	lineage.Repeats: 4, lineage.Extends: 4, lineage.Continues: 3, lineage.Rewrites: 3, lineage.Rewinds: 2, lineage.Departs: 1,
 }
 
+// ranks is by how many numbers links are ordered.
+const ranks = 7
+
 // rank is a link's place among those that are possible, the most telling number first.
-func (l Link) rank(now *Trace, aliveSince float64) []float64 {
+func (l *Link) rank(now *Trace, aliveSince float64) [ranks]float64 {
 	order := strength[l.Relation]
 	alive := l.Head.Closed >= aliveSince
 	sameCache := l.Head.Parts.Cache == now.Parts.Cache
-	return []float64{
+	return [ranks]float64{
 		truth(order == strength[lineage.Extends] && alive && sameCache), truth(l.Head.Model == now.Model), order,
 		truth(l.Shared >= 0 && alive), float64(l.Shared), l.carried(now), l.Head.Opened,
 	}

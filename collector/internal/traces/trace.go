@@ -4,6 +4,7 @@ package traces
 
 import (
 	"cmp"
+	"encoding/hex"
 	"slices"
 	"strings"
 	"time"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/attribution"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/call"
-	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/segments"
 )
 
 // Unknown is a count that nobody told.
@@ -70,16 +70,15 @@ type Trace struct {
 	Plateau  int
 }
 
-// Of is the trace of a call.
-func Of(c *call.Call) Trace {
-	usage := c.Usage
-	trace := Trace{
-		Entry: Name(c), Response: strings.Clone(c.Request.ResponseID), Scheme: strings.Clone(c.Origin.DigestScheme),
-		Complete: c.Ours(),
-		Opened:   Seconds(c.Place.Start), Closed: Seconds(c.Place.End), Surface: strings.Clone(c.Model.Surface),
-		Model: strings.Clone(c.Model.Requested), Served: strings.Clone(c.Model.Served), Effort: strings.Clone(c.Model.Effort),
-		Route: strings.Clone(c.Model.Route), Endpoint: strings.Clone(c.Model.Endpoint), Agent: strings.Clone(c.Task.Agent),
-		Written: attribution.Written(attribution.Answer{Usage: usage}, segments.Request{}), Parts: parts(c.Context),
+// Of is the trace of a call. It holds the call's own texts: whoever keeps it lets them go by Own.
+func Of(c *call.Call) *Trace {
+	usage := &c.Usage
+	trace := &Trace{
+		Entry: Name(c), Response: c.Request.ResponseID, Scheme: c.Origin.DigestScheme, Complete: c.Ours(),
+		Opened: Seconds(c.Place.Start), Closed: Seconds(c.Place.End), Surface: c.Model.Surface,
+		Model: c.Model.Requested, Served: c.Model.Served, Effort: c.Model.Effort,
+		Route: c.Model.Route, Endpoint: c.Model.Endpoint, Agent: c.Task.Agent,
+		Written: attribution.Retained(usage), Parts: parts(&c.Context),
 		Tools: tools(c.Context.Tools), Messages: told(c.Context.HistoryLength), Bounds: bounds(c.Context.Locator),
 		Tokens: told(usage.Input), Cached: told(usage.CacheRead), Stored: Unknown,
 	}
@@ -92,36 +91,97 @@ func Of(c *call.Call) Trace {
 	return trace
 }
 
+// Own gives the trace texts of its own, which do not keep anything else in memory: those of another trace, where that has
+// the same.
+func (t *Trace) Own(other *Trace) {
+	if other == nil {
+		other = &Trace{}
+	}
+	t.Response = strings.Clone(t.Response)
+	for _, text := range [...]struct{ own, known *string }{
+		{&t.Scheme, &other.Scheme}, {&t.Surface, &other.Surface}, {&t.Model, &other.Model}, {&t.Served, &other.Served},
+		{&t.Effort, &other.Effort}, {&t.Route, &other.Route}, {&t.Endpoint, &other.Endpoint}, {&t.Agent, &other.Agent},
+	} {
+		if *text.own == *text.known {
+			*text.own = *text.known
+		} else {
+			*text.own = strings.Clone(*text.own)
+		}
+	}
+}
+
 // Name is what a call is known by: its entry, else its span, else its answer; empty if it has none of them.
 func Name(c *call.Call) string {
 	switch {
 	case c.Origin.EntryID != "":
 		return strings.Clone(c.Origin.EntryID)
 	case !c.Place.Span.IsEmpty():
-		return strings.TrimPrefix(c.Place.Trace.String()+"/"+c.Place.Span.String(), "/")
+		return string(seat(make([]byte, 0, 2*len(c.Place.Trace)+1+2*len(c.Place.Span)), c))
 	default:
 		return strings.Clone(c.Request.ResponseID)
 	}
 }
 
-// Known are the digests of the names that a call is remembered by: its own, that of its answer, and what a span or a log
-// record of it says alike with one of the other kind.
-func Known(c *call.Call) []Part { return named(c, !c.Place.Span.IsEmpty()) }
+// Names are the digests of a call's names: of its own, of that of its answer, and of what its record says alike with one of
+// the other kind, of a span and of a log record each; 0 is none.
+type Names struct {
+	own, answer  Part
+	span, record Part
+	told         bool
+}
+
+// NamesOf gives the names of a call.
+func NamesOf(c *call.Call) Names {
+	found := Names{answer: short(c.Request.ResponseID), told: !c.Place.Span.IsEmpty()}
+	switch {
+	case c.Origin.EntryID != "":
+		found.own = short(c.Origin.EntryID)
+	case found.told:
+		var room [2*len(c.Place.Trace) + 1 + 2*len(c.Place.Span)]byte
+		found.own = Part(xxh3.Hash(seat(room[:0], c)))
+	}
+	if like := c.Likeness(); like != "" {
+		found.span, found.record = short("span "+like), short("record "+like)
+	}
+	return found
+}
+
+// Known are the names that a call is remembered by.
+func (n Names) Known() Few { return n.few(n.told) }
 
 // Sought are those by which it is looked for: of spans and log records without an id in common, the other kind's.
-func Sought(c *call.Call) []Part { return named(c, c.Place.Span.IsEmpty()) }
+func (n Names) Sought() Few { return n.few(!n.told) }
 
-func named(c *call.Call, span bool) []Part {
-	names, like := []Part{}, c.Likeness()
-	if like != "" {
-		like = map[bool]string{true: "span ", false: "record "}[span] + like
+func (n Names) few(span bool) Few {
+	like := n.record
+	if span {
+		like = n.span
 	}
-	for _, name := range []string{Name(c), c.Request.ResponseID, like} {
-		if name != "" && !slices.Contains(names, short(name)) {
-			names = append(names, short(name))
+	var found Few
+	for _, name := range [...]Part{n.own, n.answer, like} {
+		if name != 0 && !slices.Contains(found.All(), name) {
+			found.parts[found.many] = name
+			found.many++
 		}
 	}
-	return names
+	return found
+}
+
+// Few are up to three names.
+type Few struct {
+	parts [3]Part
+	many  int
+}
+
+// All gives them.
+func (f *Few) All() []Part { return f.parts[:f.many] }
+
+// seat writes down where a span stands: its trace, if it has one, and itself.
+func seat(into []byte, c *call.Call) []byte {
+	if !c.Place.Trace.IsEmpty() {
+		into = append(hex.AppendEncode(into, c.Place.Trace[:]), '/')
+	}
+	return hex.AppendEncode(into, c.Place.Span[:])
 }
 
 // Seconds is a time in seconds since the Unix epoch, 0 for none.
@@ -147,7 +207,7 @@ func Count(count int64) *int64 {
 	return &count
 }
 
-func parts(context call.Context) Parts {
+func parts(context *call.Context) Parts {
 	return Parts{
 		short(context.Policy), short(context.PolicyWire), short(context.ToolSchema), short(context.ToolWire),
 		short(context.Summary), short(context.RepoSnapshot), short(context.Identity), short(context.CacheIdentity),
@@ -169,6 +229,9 @@ const (
 )
 
 func tools(told []call.Tool) []call.Tool {
+	if len(told) == 0 {
+		return nil
+	}
 	kept := make([]call.Tool, min(len(told), maxTools))
 	for at := range kept {
 		kept[at] = call.Tool{Name: strings.Clone(told[at].Name), Digest: strings.Clone(told[at].Digest)}
@@ -178,11 +241,17 @@ func tools(told []call.Tool) []call.Tool {
 
 // bounds are a locator's, each once and with bytes that do not fall: what is told otherwise is no locator.
 func bounds(locator []call.Boundary) []Bound {
-	found := []Bound{}
-	for _, boundary := range locator[:min(len(locator), maxBounds)] {
-		found = append(found, Bound{boundary.Messages, boundary.Bytes, short(boundary.Digest)})
+	if len(locator) == 0 {
+		return nil
 	}
-	slices.SortFunc(found, func(a, b Bound) int { return cmp.Compare(a.Messages, b.Messages) })
+	found := make([]Bound, min(len(locator), maxBounds))
+	for at := range found {
+		found[at] = Bound{locator[at].Messages, locator[at].Bytes, short(locator[at].Digest)}
+	}
+	byMessages := func(a, b Bound) int { return cmp.Compare(a.Messages, b.Messages) }
+	if !slices.IsSortedFunc(found, byMessages) {
+		slices.SortFunc(found, byMessages)
+	}
 	for at := 1; at < len(found); at++ {
 		if found[at].Messages == found[at-1].Messages || found[at].Bytes < found[at-1].Bytes {
 			return nil
@@ -212,8 +281,9 @@ func (t *Trace) bytes() int64 {
 // Anchored gives the trace the counts that hold for it: those of a comparable trace up to what they share, and its own.
 func (t *Trace) Anchored(link Link) {
 	t.First = link.Head == nil
-	kept := []Anchor{}
+	var kept []Anchor
 	if link.Head != nil && link.Located {
+		kept = make([]Anchor, 0, len(link.Head.Anchors)+1)
 		for _, anchor := range link.Head.Anchors {
 			if anchor.Bytes <= link.Bytes && anchor.Bytes < t.bytes() && (t.Tokens == Unknown || anchor.Tokens <= t.Tokens) {
 				kept = append(kept, anchor)
@@ -227,12 +297,11 @@ func (t *Trace) Anchored(link Link) {
 }
 
 // Ends are the digests of the last boundaries but for the header's, the last one first, each with how it was made.
-func (t *Trace) Ends(most int) []Part {
-	found := []Part{}
+func (t *Trace) Ends(yield func(Part) bool) {
+	scheme := short(t.Scheme)
 	for _, bound := range slices.Backward(t.Bounds) {
-		if len(found) < most && bound.Messages > 0 {
-			found = append(found, bound.Digest^short(t.Scheme))
+		if bound.Messages > 0 && !yield(bound.Digest^scheme) {
+			return
 		}
 	}
-	return found
 }
