@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/names"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/semconv"
 )
 
@@ -168,21 +169,67 @@ func Read(attrs pcommon.Map) Call {
 }
 
 // Read reads the call into one of which nothing is known.
-func (c *Call) Read(attrs pcommon.Map) {
-	for key, value := range attrs.All() {
-		if !strings.HasPrefix(key, ours) {
-			continue
-		}
-		if at, ok := fields[key]; ok {
-			Take(at(c), value)
+func (c *Call) Read(attrs pcommon.Map) { whole.Read(attrs, c) }
+
+// Reader reads calls, or a part of what is told of them.
+type Reader struct {
+	own, alone catalogue
+}
+
+// catalogue finds the fields that attributes hold.
+type catalogue struct {
+	index  names.Index
+	places []place
+}
+
+var whole = NewReader()
+
+// NewReader makes a reader that leaves out some attributes of ours, as if they were not told.
+func NewReader(without ...string) *Reader {
+	made := &Reader{}
+	for _, field := range written {
+		if !slices.Contains(without, field.key) {
+			made.own.add(field)
 		}
 	}
+	for _, field := range ordered(alone) {
+		made.alone.add(field)
+	}
+	return made
+}
+
+func (t *catalogue) add(field pair) {
+	t.index.Add(field.key)
+	t.places = append(t.places, field.at)
+}
+
+func (t *catalogue) find(key string) place {
+	if number, known := t.index.Of(key); known {
+		return t.places[number]
+	}
+	return nil
+}
+
+// Read reads a call into one of which nothing is known. Where a process had room for its own name and did not write it, it
+// did not know: what another instrumentation wrote under the standard one, perhaps a zero, is none of its words.
+func (r *Reader) Read(attrs pcommon.Map, into *Call) {
 	for key, value := range attrs.All() {
+		from := &r.alone
 		if strings.HasPrefix(key, ours) {
-			continue
+			from = &r.own
 		}
-		if at, ok := c.elsewhere(key, attrs.Len()); ok && !Known(at(c)) {
-			Take(at(c), value)
+		if at := from.find(key); at != nil {
+			Take(at(into), value)
+		}
+	}
+	if attrs.Len() < crowded || into.Origin.Dialect != "" {
+		return
+	}
+	for key, value := range attrs.All() {
+		at, twin := twins[key]
+		silent := key == semconv.GenAIUsageCacheReadInputTokens && into.Usage.Report != semconv.CacheReportReported
+		if twin && !silent && !Known(at(into)) {
+			Take(at(into), value)
 		}
 	}
 }
@@ -240,17 +287,6 @@ func copyField(into, from any) {
 	case *time.Time:
 		*field = *from.(*time.Time)
 	}
-}
-
-// elsewhere finds the field that a standard name holds. Where a process had room for its own name and did not write it,
-// it did not know: what another instrumentation wrote there, perhaps a zero, is none of its words.
-func (c *Call) elsewhere(key string, attributes int) (place, bool) {
-	if at, ok := alone[key]; ok {
-		return at, true
-	}
-	at, ok := twins[key]
-	silent := key == semconv.GenAIUsageCacheReadInputTokens && c.Usage.Report != semconv.CacheReportReported
-	return at, ok && !silent && c.Origin.Dialect == "" && attributes >= crowded
 }
 
 // Write puts what is known of the call into the attributes. Those of ours that are there already get its value, but for
@@ -431,11 +467,14 @@ func texts(value pcommon.Value) []string {
 	if value.Type() != pcommon.ValueTypeSlice {
 		return nil
 	}
-	var found []string
+	found := make([]string, 0, value.Slice().Len())
 	for _, item := range value.Slice().All() {
 		if item.Type() == pcommon.ValueTypeStr {
 			found = append(found, item.Str())
 		}
+	}
+	if len(found) == 0 {
+		return nil
 	}
 	return found
 }

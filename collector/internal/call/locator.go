@@ -20,16 +20,25 @@ const (
 	maxDigestLength = 64
 )
 
-// ReadBoundary gives the boundary that a locator's text tells, `messages:bytes:digest`; false where it tells none.
+// ReadBoundary gives the boundary that a locator's text tells, `messages:bytes:digest`, of which the digest is a part;
+// false where it tells none.
 func ReadBoundary(text string) (Boundary, bool) {
-	first, rest, _ := strings.Cut(text, ":")
-	second, digest, _ := strings.Cut(rest, ":")
-	if digest == "" || len(digest) > maxDigestLength || strings.Contains(digest, ":") {
+	messages, rest, whole := leading(text)
+	size, digest, sized := leading(rest)
+	if !whole || !sized || digest == "" || len(digest) > maxDigestLength || strings.IndexByte(digest, ':') >= 0 {
 		return Boundary{}, false
 	}
-	messages, whole := number(first)
-	size, sized := number(second)
-	return Boundary{Messages: messages, Bytes: size, Digest: strings.Clone(digest)}, whole && sized
+	return Boundary{Messages: messages, Bytes: size, Digest: digest}, true
+}
+
+// leading reads the digits before the first colon.
+func leading(text string) (found int64, rest string, whole bool) {
+	colon := strings.IndexByte(text, ':')
+	if colon < 0 {
+		return 0, "", false
+	}
+	found, whole = number(text[:colon])
+	return found, text[colon+1:], whole
 }
 
 // String gives the boundary as a locator tells it.
