@@ -47,6 +47,7 @@ func (s tracesSide) ConsumeTraces(ctx context.Context, traces ptrace.Traces) err
 		}
 	}
 	s.lease.Value.guard(ctx, "count", func() { s.lease.Value.count(ctx, &found) })
+	found.release()
 	return nil
 }
 
@@ -62,6 +63,7 @@ func (s logsSide) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
 		}
 	}
 	s.lease.Value.guard(ctx, "count", func() { s.lease.Value.count(ctx, &found) })
+	found.release()
 	return nil
 }
 
@@ -76,6 +78,12 @@ func (b *batch) take(found *entry) {
 	if found != nil {
 		b.entries = append(b.entries, found)
 		b.sources = append(b.sources, b.from)
+	}
+}
+
+func (b *batch) release() {
+	for _, counted := range b.entries {
+		counted.release()
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/contextledgerconnector/internal/metadata"
@@ -18,13 +19,21 @@ import (
 // maxUnsent is how many refused flushes of deltas are kept to be sent again.
 const maxUnsent = 8
 
-// What became of an entry, in the connector's own telemetry.
-var (
-	resultCounted   = by("result", "counted")
-	resultDuplicate = by("result", "duplicate")
-	resultElsewhere = by("result", "counted_elsewhere")
-	resultAggregate = by("result", "aggregate")
+// result is what became of an entry.
+type result int
+
+const (
+	wasCounted result = iota
+	wasDuplicate
+	wasElsewhere
+	wasAggregate
 )
+
+// results has their words in the connector's own telemetry.
+var results = [...]metric.MeasurementOption{
+	wasCounted: by("result", "counted"), wasDuplicate: by("result", "duplicate"), wasElsewhere: by("result", "counted_elsewhere"),
+	wasAggregate: by("result", "aggregate"),
+}
 
 // counter counts entries and sends the sums on at an interval.
 type counter struct {
@@ -94,39 +103,48 @@ func (c *counter) count(ctx context.Context, found *batch) {
 	if len(found.entries) == 0 {
 		return
 	}
+	became := [len(results)]int64{}
+	defer func() { c.tell(ctx, became) }()
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, e := range found.entries {
 		if !e.call.Countable() {
-			c.pass(ctx, e, now)
+			became[c.pass(e, now)]++
 		}
 	}
 	for i, e := range found.entries {
 		if e.call.Countable() {
-			c.take(ctx, found.sources[i], e, now)
+			became[c.take(found.sources[i], e, now)]++
+		}
+	}
+}
+
+// tell counts in the connector's own telemetry what became of entries.
+func (c *counter) tell(ctx context.Context, became [len(results)]int64) {
+	for result, many := range became {
+		if many > 0 {
+			c.telemetry.ConnectorContextLedgerEntries.Add(ctx, many, results[result])
 		}
 	}
 }
 
 // pass notes an entry that is not counted here. An aggregate says nothing of the calls that it repeats.
-func (c *counter) pass(ctx context.Context, e *entry, now time.Time) {
+func (c *counter) pass(e *entry, now time.Time) result {
 	if e.call.Origin.Aggregate {
-		c.telemetry.ConnectorContextLedgerEntries.Add(ctx, 1, resultAggregate)
-		return
+		return wasAggregate
 	}
 	c.window.add(e.kept, now)
-	c.telemetry.ConnectorContextLedgerEntries.Add(ctx, 1, resultElsewhere)
+	return wasElsewhere
 }
 
-func (c *counter) take(ctx context.Context, from []pair, e *entry, now time.Time) {
+func (c *counter) take(from []pair, e *entry, now time.Time) result {
 	if c.window.has(e.known) {
-		c.telemetry.ConnectorContextLedgerEntries.Add(ctx, 1, resultDuplicate)
-		return
+		return wasDuplicate
 	}
 	c.window.add(e.kept, now)
 	c.tally.add(from, e, now)
-	c.telemetry.ConnectorContextLedgerEntries.Add(ctx, 1, resultCounted)
+	return wasCounted
 }
 
 // start sends on through `next` from now on; who comes later is heard through the same.

@@ -3,6 +3,7 @@ package contextledgerconnector
 import (
 	"encoding/hex"
 	"strconv"
+	"sync"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
@@ -61,9 +62,26 @@ func marked(attrs pcommon.Map) bool {
 	return told
 }
 
+// figures reads what is counted of an entry, or tells it from others: not the lists that only people look at.
+var figures = call.NewReader(
+	semconv.ContextLedgerPrefixLocator, semconv.ContextLedgerFinishReasons, semconv.ContextLedgerUsageFlags,
+	semconv.ContextLedgerMissEvidence, semconv.ContextLedgerMissDetail, semconv.ContextLedgerMissSecondary,
+)
+
+// spare has entries that were counted, to be used anew: what is known of a call takes more than a kilobyte.
+var spare = sync.Pool{New: func() any { return new(entry) }}
+
+// release lays an entry aside, of which nothing is kept.
+func (e *entry) release() {
+	clear(e.found)
+	*e = entry{found: e.found[:0]}
+	spare.Put(e)
+}
+
 func read(attrs pcommon.Map, event, occasion string, where place) *entry {
-	found := &entry{place: where}
-	found.call.Read(attrs)
+	found := spare.Get().(*entry)
+	found.place = where
+	figures.Read(attrs, &found.call)
 	found.call.Place.Trace = where.trace
 	switch {
 	case event == semconv.EventOutcome:
@@ -71,7 +89,7 @@ func read(attrs pcommon.Map, event, occasion string, where place) *entry {
 	case found.call.Compaction.Outcome != "":
 		found.readCompaction(occasion)
 	default:
-		found.found = measurements(&found.call)
+		found.found = measurements(found.found, &found.call)
 		found.readMarks(occasion)
 	}
 	return found

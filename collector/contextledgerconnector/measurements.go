@@ -16,12 +16,15 @@ type measurement struct {
 	metric string
 	whole  int64
 	amount float64
-	own    []pair
+	own    [mostOwn]pair
 }
 
+// mostOwn is how many attributes of its own a metric has at most.
+const mostOwn = 4
+
 // shared are the attributes that every metric of an entry has, in the order of the registry.
-func shared(c *call.Call) []pair {
-	return []pair{
+func shared(c *call.Call) [4]pair {
+	return [4]pair{
 		{semconv.GenAIProviderName, c.Model.Provider},
 		{semconv.GenAIRequestModel, c.Model.Requested},
 		{semconv.ContextLedgerProviderSurface, c.Model.Surface},
@@ -29,11 +32,10 @@ func shared(c *call.Call) []pair {
 	}
 }
 
-// measurements gives everything that a call adds to the metrics; what is unknown adds nothing.
-func measurements(c *call.Call) []measurement {
+// measurements adds everything that a call adds to the metrics to a list; what is unknown adds nothing.
+func measurements(found []measurement, c *call.Call) []measurement {
 	same := pair{semconv.ContextLedgerIdentity, c.IdentityWord()}
 	outcome := pair{semconv.ContextLedgerCacheOutcome, c.Verdict.Outcome}
-	found := make([]measurement, 0, 16)
 	found = append(found, one(semconv.MetricCalls,
 		outcome, same,
 		pair{semconv.ContextLedgerRequestKind, c.Task.Kind},
@@ -119,21 +121,27 @@ func compaction(c *call.Call) []measurement {
 }
 
 func one(metric string, own ...pair) measurement {
-	return measurement{metric: metric, whole: 1, own: own}
+	found := measurement{metric: metric, whole: 1}
+	copy(found.own[:], own)
+	return found
 }
 
 func whole(found []measurement, metric string, count *int64, own ...pair) []measurement {
 	if count == nil {
 		return found
 	}
-	return append(found, measurement{metric: metric, whole: *count, own: own})
+	added := measurement{metric: metric, whole: *count}
+	copy(added.own[:], own)
+	return append(found, added)
 }
 
 func amount(found []measurement, metric string, value *float64, own ...pair) []measurement {
 	if value == nil {
 		return found
 	}
-	return append(found, measurement{metric: metric, amount: *value, own: own})
+	added := measurement{metric: metric, amount: *value}
+	copy(added.own[:], own)
+	return append(found, added)
 }
 
 func positive(count *int64) bool { return count != nil && *count > 0 }

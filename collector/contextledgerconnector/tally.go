@@ -82,11 +82,11 @@ func (t *tally) size() int64 {
 
 // add counts an entry of a resource.
 func (t *tally) add(from []pair, e *entry, now time.Time) {
-	held := t.resource(from)
-	t.base = t.fit(t.base[:0], shared(&e.call))
+	held, all := t.resource(from), shared(&e.call)
+	t.base = t.fit(t.base[:0], all[:])
 	for i := range e.found {
 		m := &e.found[i]
-		t.attrs = t.fit(append(t.attrs[:0], t.base...), m.own)
+		t.attrs = t.fit(append(t.attrs[:0], t.base...), m.own[:])
 		t.line(held, m.metric, t.attrs, now).add(m, e.place, t.exemplars)
 	}
 }

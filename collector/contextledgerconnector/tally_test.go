@@ -99,7 +99,7 @@ func TestExemplars(t *testing.T) {
 	for i, seconds := range []float64{0.5, 0.6, 5} {
 		e := calling("m")
 		e.call.Request.TimeToFirstToken = &seconds
-		e.found = measurements(&e.call)
+		e.found = measurements(nil, &e.call)
 		e.place = place{pcommon.TraceID{1}, pcommon.SpanID{byte(i + 1)}, pcommon.Timestamp(i)}
 		tally.add(nil, e, noon)
 	}
@@ -135,7 +135,7 @@ func limited(limits LimitsConfig) *Config {
 // calling is an entry of a call of which the model alone is known.
 func calling(model string) *entry {
 	e := &entry{call: call.Call{Model: call.Model{Requested: model}}}
-	e.found = measurements(&e.call)
+	e.found = measurements(nil, &e.call)
 	return e
 }
 

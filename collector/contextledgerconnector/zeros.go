@@ -16,7 +16,7 @@ var stages = [...]string{"read", "count", "flush"}
 // else not see what happens for the first time, and a panel could not tell none from unknown.
 func zeros(telemetry *metadata.TelemetryBuilder) {
 	ctx := context.Background()
-	for _, result := range [...]metric.MeasurementOption{resultCounted, resultDuplicate, resultElsewhere, resultAggregate} {
+	for _, result := range results {
 		telemetry.ConnectorContextLedgerEntries.Add(ctx, 0, result)
 	}
 	for _, bound := range [...]string{boundValues, boundSeries, boundResources} {
