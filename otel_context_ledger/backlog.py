@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -33,7 +34,8 @@ def greenlets() -> bool:
 
 class Backlog:
     """Jobs that wait, at most `capacity` of them. The thread `name` starts with the first one; `leave` is called where
-    it ends, and in a forked child, to which nothing of its parent's passes on."""
+    it ends, and in a forked child, to which nothing of its parent's passes on. What a job itself puts is done right
+    after it: whoever waits for the one has waited for the other, and none is lost where the other was taken."""
 
     def __init__(self, name: str, capacity: int, leave: Job = lambda: None) -> None:
         self._name, self._capacity, self._leave = name, capacity, leave
@@ -59,6 +61,8 @@ class Backlog:
 
     def take(self, job: Job) -> bool:
         """Queue one job for the thread. Says no, and loses nothing, where there is no room, no thread or an end."""
+        if self._follows(job):
+            return True
         if self._closed or self._jobs.qsize() >= self._capacity or greenlets():
             return False
         self._jobs.put(job)
@@ -70,6 +74,8 @@ class Backlog:
 
     def leave_behind(self, job: Job) -> None:
         """As `put`, and never done on the spot: for finalisers, which run in the middle of anything."""
+        if self._follows(job):
+            return
         if self._closed or self._jobs.qsize() >= self._capacity:
             self.lose(1)
             return
@@ -108,9 +114,18 @@ class Backlog:
             self._worker.join(timeout)
         self._discard()
 
+    def _follows(self, job: Job) -> bool:
+        """Whether this is put by a job: there is room for it, and at the end, too."""
+        at_work = self._at_work
+        if at_work is None or at_work[0] is not threading.current_thread():
+            return False
+        at_work[1].append(job)
+        return True
+
     def _empty(self) -> None:
         # A finaliser may run inside these and enter them again: Queue and Lock would deadlock.
         self._jobs: queue.SimpleQueue[_Item] = queue.SimpleQueue()
+        self._at_work: tuple[threading.Thread, deque[Job]] | None = None
         self._lock = threading.RLock()
         self._worker: threading.Thread | None = None
         self._lost = 0
@@ -154,10 +169,17 @@ class Backlog:
         if isinstance(item, threading.Event):
             item.set()
             return True
-        try:
-            item()
-        except Exception:  # noqa: BLE001 - the jobs behind it must be done all the same
-            self.lose(1)
+        jobs = deque((item,))
+        self._at_work = threading.current_thread(), jobs
+        while jobs:
+            try:
+                jobs.popleft()()
+            except Exception:  # noqa: BLE001, PERF203 - the jobs behind it must be done all the same
+                self.lose(1)
+        self._at_work = None
+        # What a finaliser put here in between.
+        while jobs:
+            self._jobs.put(jobs.popleft())
         return True
 
     def _discard(self) -> None:

@@ -413,9 +413,9 @@ class TestEnd:
             from otel_context_ledger.store import Store
 
             store, late = Store(Path(sys.argv[1])), Store(Path(sys.argv[1]))
-            atexit.register(late.close)
+            atexit.register(late.close, 60)
             atexit.register(late.put, lambda: b'{"n":100}')
-            atexit.register(store.close)
+            atexit.register(store.close, 60)
             for number in range(100):
                 store.put(lambda number=number: b'{"n":%d}' % number)
         """
