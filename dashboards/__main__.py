@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 DIST = Path(__file__).parent / "dist"
 NEEDED = (3, 11)
 
 
-def boards() -> Mapping[str, str]:
+def boards() -> dict[str, str]:
     """The boards as they are committed, by file name."""
     from . import documents
 
@@ -23,22 +22,32 @@ def boards() -> Mapping[str, str]:
     }
 
 
+def rules() -> dict[str, str]:
+    """The rule file as it is committed."""
+    from .rules import PATH, render
+
+    return {str(PATH): render()}
+
+
 def main(arguments: list[str]) -> int:
     """Exit code 0, or 1 where --check found something to write."""
     if sys.version_info < NEEDED:
         print("The boards are not looked at: their generator needs Python 3.11, the rest does not.")
         return 0
-    wanted = {DIST / name: text for name, text in boards().items()}
+    wanted = {DIST / name: text for name, text in (boards() | rules()).items()}
     old = [path for path in DIST.glob("*.json") if path not in wanted]
     changed = [path for path, text in wanted.items() if not path.exists() or path.read_text("utf-8") != text]
     if "--check" in arguments:
         for path in changed + old:
-            print(f"dashboards/dist/{path.name} is not what dashboards/ says: run `make generate`", file=sys.stderr)
+            print(
+                f"dashboards/dist/{path.relative_to(DIST)} is not what dashboards/ says: run `make generate`",
+                file=sys.stderr,
+            )
         return 1 if changed or old else 0
     for path in old:
         path.unlink()
-    DIST.mkdir(exist_ok=True)
     for path in changed:
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(wanted[path], encoding="utf-8")
     return 0
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from otel_context_ledger import semconv as s
 
-from .promql import View, share
+from .promql import View, label, share
 
 RIGHT = {
     "policy": ("consistent",),
@@ -20,6 +20,15 @@ UNJUDGED = ("unknown", "not_verifiable", "unavailable", "uncertain")
 JUDGED = tuple(verdict for verdict in s.MEMBERS[s.CONTEXT_LEDGER_VERDICT] if verdict not in UNJUDGED)
 RIGHT_WORDS = tuple(dict.fromkeys(word for words in RIGHT.values() for word in words))
 REPORTED = ("cache_read", "cache_write", "uncached")
+PER_CAUSE = (s.GEN_AI_AGENT_NAME, s.GEN_AI_REQUEST_MODEL, s.CONTEXT_LEDGER_MISS_CAUSE)
+# Neither the program did it nor a pause: whoever runs the agent cannot find it in what was sent.
+FOREIGN = ("route_changed", "provider_unexplained")
+# The beginning of what was sent is not what it was, or lacks its marker: whoever writes the agent can mend it.
+PREFIX = (
+    "model_changed", "effort_changed", "settings_changed", "client_version_changed", "cache_key_changed",
+    "policy_changed", "volatile_prefix", "tools_changed", "tools_reordered", "tools_serialization_changed",
+    "history_rewritten", "cache_breakpoint_missing",
+)  # fmt: skip
 
 
 def read_share(view: View) -> str:
@@ -74,6 +83,77 @@ def cost_per_success(view: View) -> str:
     """All that calls cost, by the tasks that were a success."""
     successes = view.total(s.METRIC_TASKS, {s.CONTEXT_LEDGER_TASK_OUTCOME: ("success",)})
     return f"{view.total(s.METRIC_COST)} / ({successes} > 0)"
+
+
+def decided(view: View) -> str:
+    """How many tasks ended of which somebody told how."""
+    return view.total(s.METRIC_TASKS, {s.CONTEXT_LEDGER_TASK_OUTCOME: ("success", "failure")})
+
+
+def cost_per_decided_success(view: View) -> str:
+    """The same, without end where tasks were decided and none was a success."""
+    successes = view.total(s.METRIC_TASKS, {s.CONTEXT_LEDGER_TASK_OUTCOME: ("success",)})
+    return f"{view.total(s.METRIC_COST)} / ({successes} or {decided(view)} * 0)"
+
+
+def kept_share(view: View) -> str:
+    """Share of the reusable tokens of calls with an unchanged cache identity that was reused; what the program or a
+    pause explains counts as reused."""
+    same = {s.CONTEXT_LEDGER_IDENTITY: ("same",)}
+    missed = view.total(s.METRIC_MISS_TOKENS, {**same, s.CONTEXT_LEDGER_MISS_CAUSE: FOREIGN})
+    return f"1 - {share(missed, view.total(s.METRIC_REUSABLE_TOKENS, same))}"
+
+
+def missed_by_cause(view: View) -> str:
+    """Tokens sent anew because the prefix had changed, by cause, as a share of all input whose reuse was reported."""
+    missed = view.per(*PER_CAUSE).total(s.METRIC_MISS_TOKENS, {s.CONTEXT_LEDGER_MISS_CAUSE: PREFIX})
+    whole = view.per(*PER_CAUSE[:-1]).total(s.METRIC_INPUT_TOKENS, {s.CONTEXT_LEDGER_TOKEN_SOURCE: REPORTED})
+    return f"{missed} / on ({', '.join(map(label, PER_CAUSE[:-1]))}) group_left () ({whole} > 0)"
+
+
+def unexplained(view: View) -> str:
+    """Share of the reusable tokens that was missed for no reason that anybody knows."""
+    missed = view.total(s.METRIC_MISS_TOKENS, {s.CONTEXT_LEDGER_MISS_CAUSE: ("provider_unexplained",)})
+    return share(missed, view.total(s.METRIC_REUSABLE_TOKENS))
+
+
+def found(view: View, pillar: str, *verdicts: str) -> str:
+    """Share of a pillar's judged checks that came to one of these verdicts."""
+    return share(_checks(view, (pillar,), verdicts), _checks(view, (pillar,), JUDGED))
+
+
+def checks_judged(view: View, pillar: str) -> str:
+    """How many checks of a pillar could be judged."""
+    return _checks(view, (pillar,), JUDGED)
+
+
+def compactions_judged(view: View) -> str:
+    """How many compactions a validator could judge."""
+    return view.total(s.METRIC_COMPACTIONS, {s.CONTEXT_LEDGER_COMPACTION_VALIDATOR_RESULT: ("pass", "fail")})
+
+
+def lost_in_compaction(view: View) -> str:
+    """Share of the judged compactions that lost something that had to survive."""
+    lost = view.total(s.METRIC_COMPACTIONS, {s.CONTEXT_LEDGER_COMPACTION_VALIDATOR_RESULT: ("fail",)})
+    return share(lost, compactions_judged(view))
+
+
+def compactions(view: View) -> str:
+    """How often a history was replaced, or should have been; single contents cut short are not among it."""
+    kind = s.CONTEXT_LEDGER_COMPACTION_KIND
+    return view.total(s.METRIC_COMPACTIONS, {kind: [word for word in s.MEMBERS[kind] if word != "micro"]})
+
+
+def compactions_per_call(view: View) -> str:
+    """Those compactions, by the calls of the agent itself."""
+    calls = view.total(s.METRIC_CALLS, {s.CONTEXT_LEDGER_REQUEST_KIND: ("agent",)})
+    return share(compactions(view), calls)
+
+
+def conflicts(view: View) -> str:
+    """Share of the provider's own verdicts that contradict the cause that was found."""
+    verdicts = view.total(s.METRIC_PROVIDER_VERDICTS)
+    return share(view.total(s.METRIC_PROVIDER_VERDICTS, {s.CONTEXT_LEDGER_VERDICT_CONFLICT: ("true",)}), verdicts)
 
 
 def _checks(view: View, pillars: Sequence[str], verdicts: Sequence[str]) -> str:

@@ -33,11 +33,8 @@ def name(metric: str) -> str:
 def picked(metric: str, picks: Picks, besides: str = "") -> str:
     """The matchers of one metric, in braces, after those that come from outside. Raises ValueError where the metric has
     no such attribute or the registry no such value."""
-    return (
-        "{"
-        + ",".join([*(_matcher(metric, key, values) for key, values in picks.items()), *([besides] if besides else [])])
-        + "}"
-    )
+    matchers = [*(_matcher(metric, key, values) for key, values in picks.items()), *([besides] if besides else [])]
+    return f"{{{','.join(matchers)}}}" if matchers else ""
 
 
 def _matcher(metric: str, key: str, values: Sequence[str]) -> str:
@@ -52,12 +49,13 @@ def _matcher(metric: str, key: str, values: Sequence[str]) -> str:
 @dataclass(frozen=True, slots=True)
 class View:
     """Over what time and of whom something is asked: `increase` or `rate`, a window ("30m", "$__range"), matchers that
-    every series has to meet, and the labels that stay."""
+    every series has to meet, the labels that stay, and how long ago ("1d")."""
 
     over: str
     window: str
     where: str = ""
     by: Sequence[str] = ()
+    ago: str = ""
 
     def per(self, *keys: str) -> View:
         """The same with these attributes told apart."""
@@ -65,13 +63,17 @@ class View:
 
     def total(self, metric: str, picks: Picks | None = None) -> str:
         """What a counter went up by, as a sum."""
-        return f"{self.heading} ({self.over}({name(metric)}{picked(metric, picks or {}, self.where)}[{self.window}]))"
+        return f"{self.heading} ({self.over}({name(metric)}{picked(metric, picks or {}, self.where)}{self.time}))"
 
     def quantile(self, share: float, metric: str, picks: Picks | None = None) -> str:
         """A quantile of a histogram."""
         wanted = replace(self, by=("le", *self.by))
-        series = f"{name(metric)}_bucket{picked(metric, picks or {}, self.where)}[{self.window}]"
+        series = f"{name(metric)}_bucket{picked(metric, picks or {}, self.where)}{self.time}"
         return f"histogram_quantile({share:g}, {wanted.heading} ({self.over}({series})))"
+
+    @property
+    def time(self) -> str:
+        return f"[{self.window}] offset {self.ago}" if self.ago else f"[{self.window}]"
 
     @property
     def heading(self) -> str:
