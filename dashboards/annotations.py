@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from grafana_foundation_sdk.builders import dashboard as d
 
 from otel_context_ledger import semconv as s
 
-from .promql import AGENT, View, label
-from .variables import DATASOURCE, WHERE
+from .promql import AGENT, label
+from .variables import DATASOURCE, RATE
 
 STEP = "60s"
-HAPPENED = View("increase", "$__rate_interval", WHERE)
+HAPPENED = replace(RATE, over="increase")
 # An edit of the repository is an agent's work, and no reason for the provider's cache to miss.
 REASONS = tuple(part for part in s.MEMBERS[s.CONTEXT_LEDGER_PART] if part != "repository")
 

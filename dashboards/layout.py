@@ -58,6 +58,16 @@ class Board:
     sections: tuple[Section, ...]
 
 
+def line(height: int, *cells: Pair | Shown) -> Line:
+    """Cells beside each other."""
+    return Line(height, cells)
+
+
+def section(title: str, *lines: Line) -> Section:
+    """Lines below each other."""
+    return Section(title, lines)
+
+
 @dataclass(frozen=True, slots=True)
 class Placed:
     """A panel, or the heading of a section, at its place."""

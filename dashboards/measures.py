@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from otel_context_ledger import semconv as s
 
-from .promql import View, label, share
+from .promql import View, counted, either, label, share
 
 RIGHT = {
     "policy": ("consistent",),
@@ -19,6 +19,8 @@ RIGHT = {
 UNJUDGED = ("unknown", "not_verifiable", "unavailable", "uncertain")
 JUDGED = tuple(verdict for verdict in s.MEMBERS[s.CONTEXT_LEDGER_VERDICT] if verdict not in UNJUDGED)
 RIGHT_WORDS = tuple(dict.fromkeys(word for words in RIGHT.values() for word in words))
+WRONG_WORDS = tuple(verdict for verdict in JUDGED if verdict not in RIGHT_WORDS)
+UNEXPLAINED = ("provider_unexplained", "previous_unknown", "not_reported")
 REPORTED = ("cache_read", "cache_write", "uncached")
 PER_CAUSE = (s.GEN_AI_AGENT_NAME, s.GEN_AI_REQUEST_MODEL, s.CONTEXT_LEDGER_MISS_CAUSE)
 # Neither the program did it nor a pause: whoever runs the agent cannot find it in what was sent.
@@ -43,8 +45,7 @@ def read_share(view: View) -> str:
 def captured(view: View) -> str:
     """Share of the tokens that were in the cache and sent again that were read from it: the rest was missed."""
     read = view.total(s.METRIC_INPUT_TOKENS, {s.CONTEXT_LEDGER_TOKEN_SOURCE: ("cache_read",)})
-    missed = f"({view.total(s.METRIC_MISS_TOKENS)} or {read} * 0)"
-    return share(read, f"({read} + {missed})")
+    return share(read, either(read, view.total(s.METRIC_MISS_TOKENS)))
 
 
 def saved(view: View) -> str:
@@ -52,10 +53,32 @@ def saved(view: View) -> str:
     return f"1 - {share(view.total(s.METRIC_COST), view.total(s.METRIC_COST_WITHOUT_CACHE))}"
 
 
+def missed(view: View) -> str:
+    """Tokens that had to be sent anew, by the calls' own comparison; 0 where there were calls and none of it."""
+    return counted(view.total(s.METRIC_MISS_TOKENS), view.total(s.METRIC_CALLS))
+
+
+def explained(view: View) -> str:
+    """Share of the missed tokens whose cause is known: neither the provider's secret nor the unknown past of a call."""
+    cause = s.CONTEXT_LEDGER_MISS_CAUSE
+    known = [word for word in s.MEMBERS[cause] if word not in UNEXPLAINED]
+    return share(view.total(s.METRIC_MISS_TOKENS, {cause: known}), view.total(s.METRIC_MISS_TOKENS))
+
+
 def checked_right(view: View, *pillars: str) -> str:
     """Share of the judged checks of these pillars (all of them where none is named) that found the context right; for
     constraints this is recall."""
     return share(_checks(view, pillars, RIGHT_WORDS), _checks(view, pillars, JUDGED))
+
+
+def found_wrong(view: View, *pillars: str) -> str:
+    """How many checks found the context wrong; 0 where some could be judged and none did."""
+    return counted(_checks(view, pillars, WRONG_WORDS), _checks(view, pillars, JUDGED))
+
+
+def lost(view: View) -> str:
+    """How many checks found a constraint lost; 0 where some could be judged and none did."""
+    return counted(_checks(view, ("constraints",), ("lost",)), _checks(view, ("constraints",), JUDGED))
 
 
 def judged(view: View, *pillars: str) -> str:
@@ -77,6 +100,42 @@ def succeeded(view: View) -> str:
         view.total(s.METRIC_TASKS, {outcome: ("success",)}),
         view.total(s.METRIC_TASKS, {outcome: ("success", "failure")}),
     )
+
+
+def ends_known(view: View) -> str:
+    """Share of the tasks that were told of whose end is known."""
+    known = {s.CONTEXT_LEDGER_TASK_OUTCOME: ("success", "failure")}
+    return share(view.total(s.METRIC_TASKS, known), view.total(s.METRIC_TASKS))
+
+
+def compacted_to(view: View) -> str:
+    """Share of the prompt that compactions left."""
+    side = s.CONTEXT_LEDGER_SIDE
+    return share(
+        view.total(s.METRIC_COMPACTION_TOKENS, {side: ("after",)}),
+        view.total(s.METRIC_COMPACTION_TOKENS, {side: ("before",)}),
+    )
+
+
+def compactions_passed(view: View) -> str:
+    """Share of the compactions that a validator could judge that kept all that had to survive."""
+    result = s.CONTEXT_LEDGER_COMPACTION_VALIDATOR_RESULT
+    return share(
+        view.total(s.METRIC_COMPACTIONS, {result: ("pass",)}),
+        view.total(s.METRIC_COMPACTIONS, {result: ("pass", "fail")}),
+    )
+
+
+def calls_per_success(view: View) -> str:
+    """Calls, by the tasks that were a success."""
+    successes = view.total(s.METRIC_TASKS, {s.CONTEXT_LEDGER_TASK_OUTCOME: ("success",)})
+    return f"{view.total(s.METRIC_CALLS)} / ({successes} > 0)"
+
+
+def price_per_success(view: View) -> str:
+    """What the same calls would have cost without a cache, by the tasks that were a success."""
+    successes = view.total(s.METRIC_TASKS, {s.CONTEXT_LEDGER_TASK_OUTCOME: ("success",)})
+    return f"{view.total(s.METRIC_COST_WITHOUT_CACHE)} / ({successes} > 0)"
 
 
 def cost_per_success(view: View) -> str:

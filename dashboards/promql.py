@@ -49,13 +49,15 @@ def _matcher(metric: str, key: str, values: Sequence[str]) -> str:
 @dataclass(frozen=True, slots=True)
 class View:
     """Over what time and of whom something is asked: `increase` or `rate`, a window ("30m", "$__range"), matchers that
-    every series has to meet, the labels that stay, and how long ago ("1d")."""
+    every series has to meet, the labels that stay, and how long ago ("1d"). `of_calls`: matchers that the ends of tasks
+    need not meet, of which nobody says for which model they are."""
 
     over: str
     window: str
     where: str = ""
     by: Sequence[str] = ()
     ago: str = ""
+    of_calls: str = ""
 
     def per(self, *keys: str) -> View:
         """The same with these attributes told apart."""
@@ -63,12 +65,17 @@ class View:
 
     def total(self, metric: str, picks: Picks | None = None) -> str:
         """What a counter went up by, as a sum."""
-        return f"{self.heading} ({self.over}({name(metric)}{picked(metric, picks or {}, self.where)}{self.time}))"
+        return f"{self.heading} ({self.over}({name(metric)}{self.matching(metric, picks)}{self.time}))"
+
+    def matching(self, metric: str, picks: Picks | None) -> str:
+        """The matchers that the series of a metric have to meet, in braces."""
+        besides = (self.where, "" if metric == semconv.METRIC_TASKS else self.of_calls)
+        return picked(metric, picks or {}, ",".join(filter(None, besides)))
 
     def quantile(self, share: float, metric: str, picks: Picks | None = None) -> str:
         """A quantile of a histogram."""
         wanted = replace(self, by=("le", *self.by))
-        series = f"{name(metric)}_bucket{picked(metric, picks or {}, self.where)}{self.time}"
+        series = f"{name(metric)}_bucket{self.matching(metric, picks)}{self.time}"
         return f"histogram_quantile({share:g}, {wanted.heading} ({self.over}({series})))"
 
     @property
@@ -83,3 +90,18 @@ class View:
 def share(part: str, whole: str) -> str:
     """A ratio of two sums: nothing where there was no whole, 0 where there was one and nothing of it in the part."""
     return f"({part} or {whole} * 0) / ({whole} > 0)"
+
+
+def counted(part: str, whole: str) -> str:
+    """A sum that is 0 where there was a whole and nothing of it in the part, and nothing where there was no whole."""
+    return f"({part} or {whole} * 0) and {whole} > 0"
+
+
+def either(one: str, other: str) -> str:
+    """The sum of two sums of which one may be missing."""
+    return f"(({one} or {other} * 0) + ({other} or {one} * 0))"
+
+
+def named(expr: str, key: str) -> str:
+    """The same, with a word where the series has no such label: calls of an agent that nobody named."""
+    return f'label_replace({expr}, "{label(key)}", "(no name)", "{label(key)}", "")'

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from otel_context_ledger import semconv as s
 
 from . import measures as m
-from .panels import BLUE, LOSS, PLAIN, Column, Graph, Query, Stat, Steps
-from .promql import AGENT, View
+from .panels import BLUE, LOSS, NONE_IS_RIGHT, PLAIN, Bars, Column, Graph, Query, Stat, Steps
+from .promql import AGENT, Picks, View, label, named
 from .thresholds import COVERAGE, RECALL, RIGHT, SUCCESS, Threshold
 from .variables import RANGE, RATE
 
@@ -54,12 +54,36 @@ def number(of: Quantity) -> Stat:
     )
 
 
+def agents(ask: Callable[[View], str]) -> Query:
+    """A question over time, a line for each agent."""
+    return Query(named(ask(RATE.per(s.GEN_AI_AGENT_NAME)), s.GEN_AI_AGENT_NAME), BY_AGENT)
+
+
+def stacked(title: str, about: str, metric: str, by: str, picks: Picks | None = None) -> Graph:
+    """What a counter went up by a second, an area for each value of an attribute."""
+    asked = Query(RATE.per(by).total(metric, picks), f"{{{{{label(by)}}}}}")
+    return Graph(title=title, about=about, queries=(asked,), unit="short", stacked=True, by=by)
+
+
+def bars(title: str, about: str, metric: str, by: str, picks: Picks | None = None) -> Bars:
+    """What a counter went up by in the chosen time, a bar for each value of an attribute that has any."""
+    asked = f"sort_desc({RANGE.per(by).total(metric, picks)} > 0)"
+    return Bars(
+        title=title,
+        about=about,
+        queries=(Query(asked, f"{{{{{label(by)}}}}}"),),
+        unit="short",
+        by=by,
+        empty="None, or no traffic",
+    )
+
+
 def by_agent(of: Quantity) -> Graph:
     """The quantity over time, a line for each agent: a total hides the one that fell."""
     return Graph(
         title=f"{of.title} by agent",
         about=of.about,
-        queries=(Query(of.ask(RATE.per(s.GEN_AI_AGENT_NAME)), BY_AGENT),),
+        queries=(agents(of.ask),),
         unit=of.unit,
         floor=of.floor.variable if of.floor else "",
         bottom=of.limits["bottom"],
@@ -156,5 +180,100 @@ COST = Quantity(
     unit="currencyUSD",
     decimals=2,
     short="Cost per success",
+    limits={"bottom": 0, "top": None},
+)
+MISSED = Quantity(
+    "Tokens missed",
+    m.missed,
+    "Tokens that the call before had in the cache, that were sent again and had to be computed again.",
+    "a few percent of the input. What they were missed for is below.",
+    unit="short",
+    steps=BLUE,
+    short="Missed",
+    limits={"bottom": 0, "top": None},
+)
+UNCHANGED = Quantity(
+    "Kept, same identity",
+    m.kept_share,
+    "Of the reusable tokens of calls whose model, settings, rules and tools were those of the call before, how many "
+    "were reused. What the program itself or a pause explains counts as reused.",
+    "above 95 %. A fall is the provider's own: another route, an eviction. The first alert of the runbook holds this "
+    "against the day before.",
+    steps=BLUE,
+    short="Same identity",
+)
+EXPLAINED = Quantity(
+    "Misses explained",
+    m.explained,
+    "Of the missed tokens, those with a known cause. The others are `provider_unexplained`, `previous_unknown` and "
+    "`not_reported`.",
+    "above 90 % some minutes after a restart.",
+    floor=COVERAGE,
+    short="Explained",
+)
+WRONG = Quantity(
+    "Wrong contexts",
+    m.found_wrong,
+    "Checks that found the context wrong: stale rules or files, drifted tools, lost constraints, a broken history.",
+    "0, or a few right after files changed.",
+    unit="short",
+    decimals=0,
+    steps=NONE_IS_RIGHT,
+    short="Wrong",
+    limits={"bottom": 0, "top": None},
+)
+LOST = Quantity(
+    "Constraints lost",
+    m.lost,
+    "Checks that found a declared constraint gone from the context.",
+    "0. Each one is an agent that works without a rule that it was given.",
+    unit="short",
+    decimals=0,
+    steps=NONE_IS_RIGHT,
+    short="Lost",
+    limits={"bottom": 0, "top": None},
+)
+COMPACTED = Quantity(
+    "Kept by compactions",
+    m.compacted_to,
+    "How much of a prompt its compactions left, in tokens.",
+    "10 to 40 %. Less saves more and loses more: read it with its partner to the right.",
+    steps=BLUE,
+    short="Kept",
+    limits={"bottom": 0, "top": None},
+)
+PASSED = Quantity(
+    "Compactions passed",
+    m.compactions_passed,
+    "Compactions after which all that had to survive was still there, of those that a validator could judge.",
+    "100 %. Those that could not be judged are in the graphs below, grey.",
+    floor=RECALL,
+    short="Passed",
+)
+DECIDED = Quantity(
+    "Tasks decided",
+    m.ends_known,
+    "Tasks of which somebody told the end, of all that were told of.",
+    "above 90 %; else cost per success counts too few successes. Unknown is not failed.",
+    floor=COVERAGE,
+    short="Decided",
+)
+PRICE = Quantity(
+    "Price per success",
+    m.price_per_success,
+    "What the same calls would have cost without a cache, by the tasks that succeeded.",
+    "two to five times the cost per success in long sessions.",
+    unit="currencyUSD",
+    decimals=2,
+    steps=BLUE,
+    limits={"bottom": 0, "top": None},
+)
+CALLS = Quantity(
+    "Calls per success",
+    m.calls_per_success,
+    "Model calls by the tasks that succeeded in the same time.",
+    "what it was last week. It rises when agents wander, as after a bad compaction.",
+    unit="short",
+    short="Calls per success",
     limits={"bottom": 0, "top": None},
 )

@@ -15,10 +15,10 @@ from .promql import AGENT, MODEL, View, name
 from .thresholds import Threshold
 
 DATASOURCE = cm.DataSourceRef(type_val="prometheus", uid="${datasource}")
-WHERE = f'{AGENT}=~"$agent",{MODEL}=~"$model"'
+WHOSE, WHICH = f'{AGENT}=~"$agent"', f'{MODEL}=~"$model"'
 # Headlines follow the time picker as a whole, graphs their own resolution.
-RANGE = View("increase", "$__range", WHERE)
-RATE = View("rate", "$__rate_interval", WHERE)
+RANGE = View("increase", "$__range", WHOSE, of_calls=WHICH)
+RATE = View("rate", "$__rate_interval", WHOSE, of_calls=WHICH)
 COLLECTORS = 'job=~"$job",instance=~"$instance"'
 
 Built: TypeAlias = d.DatasourceVariable | d.QueryVariable | d.CustomVariable

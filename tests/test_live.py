@@ -23,6 +23,7 @@ WINDOW, STEP = "10m", "20s"
 # What a demo has no data for, by the title: what the panel's description says of that. An annotation has none.
 NEVER = {
     "annotation Alerts": "alerts wait for minutes, and the demo lasts for seconds",
+    "Read again by agent": "Empty where no file was read twice.",
 }
 
 

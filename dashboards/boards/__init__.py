@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from ..layout import Board
-from . import reuse
+from . import compaction, cost, misses, reuse
 
-BOARDS: tuple[Board, ...] = (reuse.BOARD,)
+BOARDS: tuple[Board, ...] = (reuse.BOARD, misses.BOARD, compaction.BOARD, cost.BOARD)

@@ -7,37 +7,25 @@ from otel_context_ledger import semconv as s
 from .. import quantities as q
 from .. import uids
 from ..annotations import ALERTS, COMPACTIONS, IDENTITY
-from ..layout import Board, Line, Pair, Section
-from ..panels import Column, Graph, Query, Table
-from ..promql import label
+from ..layout import Board, Pair, line, section
+from ..panels import Column, Table
 from ..thresholds import COVERAGE, RECALL, RIGHT, SUCCESS
-from ..variables import AGENTS, MODELS, RANGE, RATE, Floor, Source
+from ..variables import AGENTS, MODELS, RANGE, Floor, Source
 
 ROWS = RANGE.per(s.GEN_AI_AGENT_NAME)
-INPUT = Graph(
-    title="Input tokens by class",
-    about="Prompt tokens a second in classes that exclude each other. `unreported` is input of which the provider did "
-    "not tell what was reused: unknown, not uncached.\n\nNormal: mostly cache_read, a thin layer of the others.",
-    queries=(
-        Query(
-            RATE.per(s.CONTEXT_LEDGER_TOKEN_SOURCE).total(s.METRIC_INPUT_TOKENS),
-            f"{{{{{label(s.CONTEXT_LEDGER_TOKEN_SOURCE)}}}}}",
-        ),
-    ),
-    unit="short",
-    stacked=True,
-    by=s.CONTEXT_LEDGER_TOKEN_SOURCE,
+INPUT = q.stacked(
+    "Input tokens by class",
+    "Prompt tokens a second in classes that exclude each other. `unreported` is input of which the provider did not "
+    "tell what was reused: unknown, not uncached.\n\nNormal: mostly cache_read, a thin layer of the others.",
+    s.METRIC_INPUT_TOKENS,
+    s.CONTEXT_LEDGER_TOKEN_SOURCE,
 )
-VERDICTS = Graph(
-    title="Checks by verdict",
-    about="Verdicts a second, of all pillars. Grey ones could not be judged.\n\nNormal: green, with little grey; red "
-    "says which kind of wrong.",
-    queries=(
-        Query(RATE.per(s.CONTEXT_LEDGER_VERDICT).total(s.METRIC_CHECKS), f"{{{{{label(s.CONTEXT_LEDGER_VERDICT)}}}}}"),
-    ),
-    unit="short",
-    stacked=True,
-    by=s.CONTEXT_LEDGER_VERDICT,
+VERDICTS = q.stacked(
+    "Checks by verdict",
+    "Verdicts a second, of all pillars. Grey ones could not be judged.\n\nNormal: green, with little grey; red says "
+    "which kind of wrong.",
+    s.METRIC_CHECKS,
+    s.CONTEXT_LEDGER_VERDICT,
 )
 WHO = Table(
     title="Agents",
@@ -66,32 +54,23 @@ BOARD = Board(
     variables=(Source(), AGENTS, MODELS, Floor(RECALL), Floor(RIGHT), Floor(SUCCESS), Floor(COVERAGE)),
     annotations=(ALERTS, COMPACTIONS, IDENTITY),
     sections=(
-        Section(
+        section(
             "In the chosen time: reuse, and whether it was right",
-            (
-                Line(
-                    4,
-                    (
-                        Pair(q.number(q.READ), q.number(q.RECALLED)),
-                        Pair(q.number(q.CAPTURED), q.number(q.SOUND)),
-                        Pair(q.number(q.SAVED), q.number(q.SUCCEEDED)),
-                    ),
-                ),
+            line(
+                4,
+                Pair(q.number(q.READ), q.number(q.RECALLED)),
+                Pair(q.number(q.CAPTURED), q.number(q.SOUND)),
+                Pair(q.number(q.SAVED), q.number(q.SUCCEEDED)),
             ),
         ),
-        Section(
+        section(
             "By agent: reuse to the left, correctness to the right",
-            (
-                Line(9, (Pair(q.by_agent(q.READ), q.by_agent(q.RECALLED)),)),
-                Line(9, (Pair(q.by_agent(q.CAPTURED), q.by_agent(q.SOUND)),)),
-                Line(9, (Pair(q.by_agent(q.SAVED), q.by_agent(q.SUCCEEDED)),)),
-            ),
+            line(9, Pair(q.by_agent(q.READ), q.by_agent(q.RECALLED))),
+            line(9, Pair(q.by_agent(q.CAPTURED), q.by_agent(q.SOUND))),
+            line(9, Pair(q.by_agent(q.SAVED), q.by_agent(q.SUCCEEDED))),
         ),
-        Section("Who to look at", (Line(8, (WHO,)),)),
-        Section("What the input was, and what the checks said", (Line(9, (Pair(INPUT, VERDICTS),)),)),
-        Section(
-            "How much of it is known",
-            (Line(8, (Pair(q.by_agent(q.REPORTED), q.by_agent(q.JUDGED)),)),),
-        ),
+        section("Who to look at", line(8, WHO)),
+        section("What the input was, and what the checks said", line(9, Pair(INPUT, VERDICTS))),
+        section("How much of it is known", line(9, Pair(q.by_agent(q.REPORTED), q.by_agent(q.JUDGED)))),
     ),
 )
