@@ -22,9 +22,9 @@ def any_signal(metrics: Sequence[str], window: str, *by: str, limit: str) -> str
     return "\nor ".join(f"{counted(name, window, *by)} {limit}" for name in names)
 
 
-def held(gauge: str, *by: str) -> str:
+def held(gauge: str, *by: str, where: str = "") -> str:
     """What one of its gauges is, by instance and these labels."""
-    return f"{_sum((*INSTANCE, *by))} ({gauge})"
+    return f"{_sum((*INSTANCE, *by))} ({gauge}{f'{{{where}}}' if where else ''})"
 
 
 def _sum(by: Sequence[str]) -> str:

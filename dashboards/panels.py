@@ -33,7 +33,7 @@ PLAIN: Steps = ((None, "text"),)
 # Not one of these is wanted by anybody.
 NONE_IS_RIGHT: Steps = ((None, RIGHT), (1, WRONG))
 LOSS: Steps = ((None, WRONG), (0, REUSE))
-FLOOR, VERDICT = "floor", "against the floor"
+LIMIT, VERDICT = "limit", "against the floor"
 UNDER, OVER = "under the floor", "above the floor"
 # Where a name comes with and without an ending, as the collector's own do, it is asked for by pattern.
 _METRIC = re.compile(r'([a-z_]+)(?=\{)|__name__=~"([a-z_]+)')
@@ -228,13 +228,13 @@ def _graph(shown: Graph) -> timeseries.Panel:
 
 
 def _lined(panel: timeseries.Panel, shown: Graph) -> timeseries.Panel:
-    where = Query(f"max({shown.queries[0].expr}) * 0 + {shown.floor}", FLOOR)
+    where = Query(f"max({shown.queries[0].expr}) * 0 + {shown.floor}", LIMIT)
     dashed = [
         _fixed(LINE),
         _value("custom.lineStyle", {"fill": "dash", "dash": [8, 8]}),
         _value("custom.fillOpacity", 0),
     ]
-    return panel.with_target(_question(where, "Z", instant=False)).override_by_name(FLOOR, dashed)
+    return panel.with_target(_question(where, "Z", instant=False)).override_by_name(LIMIT, dashed)
 
 
 def _legend() -> cb.VizLegendOptions:

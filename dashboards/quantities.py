@@ -54,9 +54,9 @@ def number(of: Quantity) -> Stat:
     )
 
 
-def agents(ask: Callable[[View], str]) -> Query:
+def agents(ask: Callable[[View], str], view: View = RATE) -> Query:
     """A question over time, a line for each agent."""
-    return Query(named(ask(RATE.per(s.GEN_AI_AGENT_NAME)), s.GEN_AI_AGENT_NAME), BY_AGENT)
+    return Query(named(ask(view.per(s.GEN_AI_AGENT_NAME)), s.GEN_AI_AGENT_NAME), BY_AGENT)
 
 
 def stacked(title: str, about: str, metric: str, by: str, picks: Picks | None = None) -> Graph:
@@ -78,12 +78,12 @@ def bars(title: str, about: str, metric: str, by: str, picks: Picks | None = Non
     )
 
 
-def by_agent(of: Quantity) -> Graph:
+def by_agent(of: Quantity, view: View = RATE) -> Graph:
     """The quantity over time, a line for each agent: a total hides the one that fell."""
     return Graph(
         title=f"{of.title} by agent",
         about=of.about,
-        queries=(agents(of.ask),),
+        queries=(agents(of.ask, view),),
         unit=of.unit,
         floor=of.floor.variable if of.floor else "",
         bottom=of.limits["bottom"],

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from ..layout import Board
-from . import compaction, cost, misses, reuse
+from . import compaction, cost, fleet, misses, reuse
 
-BOARDS: tuple[Board, ...] = (reuse.BOARD, misses.BOARD, compaction.BOARD, cost.BOARD)
+BOARDS: tuple[Board, ...] = (reuse.BOARD, misses.BOARD, compaction.BOARD, cost.BOARD, fleet.BOARD)
