@@ -52,6 +52,7 @@ class Config:
     config: Path | None = None
     tool_properties: bool = False
     repository_paths: bool = False
+    prometheus_token: str | None = field(default=None, repr=False)
     facts: Mapping[str, object] = field(default_factory=dict)
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     tools: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
@@ -160,6 +161,7 @@ _VARIABLES: Mapping[str, tuple[Callable[[str], object], str]] = {
     "config": (_path, "a path"),
     "tool_properties": (_flag, "true or false"),
     "repository_paths": (_flag, "true or false"),
+    "prometheus_token": _TEXT,
     "advice": (thresholds.stated, "threshold=number,…"),
 }
 VARIABLES = tuple(PREFIX + name.upper() for name in _VARIABLES)

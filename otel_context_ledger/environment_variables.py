@@ -122,3 +122,9 @@ OTEL_CONTEXT_LEDGER_PROVIDER_DIAGNOSTICS = "OTEL_CONTEXT_LEDGER_PROVIDER_DIAGNOS
 
 Also read as `CONTEXT_LEDGER_PROVIDER_DIAGNOSTICS`. Accepted: true, false, 1, 0, yes, no, on, off. Default: false.
 """
+
+OTEL_CONTEXT_LEDGER_PROMETHEUS_TOKEN = "OTEL_CONTEXT_LEDGER_PROMETHEUS_TOKEN"
+"""Bearer token that `context-ledger dashboard` sends to Prometheus, and to nobody else.
+
+Also read as `CONTEXT_LEDGER_PROMETHEUS_TOKEN`. Accepted: any text. Default: unset.
+"""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from otel_context_ledger import __version__, config
-from otel_context_ledger.cli import diagnose, diff, doctor, explain, outcome, show, tasks, verify
+from otel_context_ledger.cli import dashboard, diagnose, diff, doctor, explain, outcome, show, tasks, verify
 from otel_context_ledger.cli.calls import Unusable
 from otel_context_ledger.cli.printing import Answer, write
 
@@ -71,10 +71,21 @@ def parser() -> argparse.ArgumentParser:
     _telling(_command(commands, "outcome", "say how a task ended, now or hours later", outcome.answer))
     _command(commands, "verify", "whether the ledger file is whole and consistent", verify.answer)
     _command(commands, "doctor", "whether the ledger is active and set up right here", doctor.answer)
+    dashboard.options(_alone(commands, "dashboard", "the boards in a browser, from a Prometheus", dashboard.answer))
     return whole
 
 
 def _command(commands: Commands, name: str, brief: str, answer: Command) -> argparse.ArgumentParser:
+    """A command that answers from the ledger file."""
+    own = _alone(commands, name, brief, answer)
+    own.add_argument(
+        "--file", metavar="PATH", type=Path, help="the ledger file (default: $CONTEXT_LEDGER_FILE, else ledger.jsonl)"
+    )
+    own.add_argument("--json", action="store_true", help="print one JSON document")
+    return own
+
+
+def _alone(commands: Commands, name: str, brief: str, answer: Command) -> argparse.ArgumentParser:
     own = commands.add_parser(
         name,
         help=brief,
@@ -82,11 +93,7 @@ def _command(commands: Commands, name: str, brief: str, answer: Command) -> argp
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    own.add_argument(
-        "--file", metavar="PATH", type=Path, help="the ledger file (default: $CONTEXT_LEDGER_FILE, else ledger.jsonl)"
-    )
-    own.add_argument("--json", action="store_true", help="print one JSON document")
-    own.set_defaults(answer=answer)
+    own.set_defaults(answer=answer, json=False)
     return own
 
 
