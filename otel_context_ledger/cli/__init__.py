@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from otel_context_ledger import __version__, config
-from otel_context_ledger.cli import dashboard, diagnose, diff, doctor, explain, outcome, show, tasks, verify
+from otel_context_ledger.cli import dashboard, diagnose, diff, doctor, explain, outcome, report, show, tasks, verify
 from otel_context_ledger.cli.calls import Unusable
 from otel_context_ledger.cli.printing import Answer, write
 
@@ -65,9 +65,8 @@ def parser() -> argparse.ArgumentParser:
     counting = _command(commands, "tasks", "what each task cost, how it ended, and what a success costs", tasks.answer)
     counting.add_argument("--task", metavar="T", help="only the task with this id, or those that begin so")
     looking = _command(commands, "diagnose", "sixteen symptoms: found, not found, or not to be told", diagnose.answer)
-    looking.add_argument("--task", metavar="T", help="only the calls of the task with this id or beginning")
-    looking.add_argument("--session", metavar="S", help="only the calls of the session with this id or beginning")
-    looking.add_argument("--since", metavar="WHEN", help="only calls that began since then: 2h, 7d, 2026-11-30T14:00")
+    _choosing(looking)
+    _reporting(_command(commands, "report", "one page: reuse and correctness side by side", report.answer))
     _telling(_command(commands, "outcome", "say how a task ended, now or hours later", outcome.answer))
     _command(commands, "verify", "whether the ledger file is whole and consistent", verify.answer)
     _command(commands, "doctor", "whether the ledger is active and set up right here", doctor.answer)
@@ -95,6 +94,22 @@ def _alone(commands: Commands, name: str, brief: str, answer: Command) -> argpar
     )
     own.set_defaults(answer=answer, json=False)
     return own
+
+
+def _choosing(own: argparse.ArgumentParser) -> None:
+    own.add_argument("--task", metavar="T", help="only the calls of the task with this id or beginning")
+    own.add_argument("--session", metavar="S", help="only the calls of the session with this id or beginning")
+    own.add_argument("--since", metavar="WHEN", help="only calls that began since then: 2h, 7d, 2026-11-30T14:00")
+
+
+def _reporting(own: argparse.ArgumentParser) -> None:
+    own.add_argument("ledger", metavar="LEDGER", type=Path, nargs="?", help="the ledger file, instead of --file")
+    own.add_argument("--html", metavar="OUT", help="write it as one page of HTML to this file; - is the output")
+    own.add_argument(
+        "--limit-sessions", metavar="N", type=_positive, default=report.SESSIONS,
+        help="show the timelines of so many sessions, the worst first (default: %(default)s)",
+    )  # fmt: skip
+    _choosing(own)
 
 
 def _telling(own: argparse.ArgumentParser) -> None:

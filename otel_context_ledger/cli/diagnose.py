@@ -30,17 +30,16 @@ _AGO = re.compile(r"(\d{1,9})([smhdw])")
 def answer(arguments: Namespace, settings: Config) -> Answer:
     """Each symptom in the calls that the options choose. Raises `Unusable`."""
     book = c.opened(arguments, settings)
-    chosen = _chosen(book, arguments, time.time())
-    case = gathered(book, chosen, tasks.failed(settings), settings.advice)
+    case = gathered(book, chosen(book, arguments, time.time()), tasks.failed(settings), settings.advice)
     findings = [(symptom, symptom.test(case)) for symptom in SYMPTOMS]
     found = any(finding.verdict == FOUND for _, finding in findings)
     parts = [*_parts(case, findings), *([Lines(["", *lost])] if (lost := c.left_out(book)) else [])]
     return Answer(_document(book, case, findings), parts, found)
 
 
-def gathered(book: Book, chosen: Sequence[Call], failed: frozenset[str], limits: Thresholds) -> Case:
+def gathered(book: Book, some: Sequence[Call], failed: frozenset[str], limits: Thresholds) -> Case:
     """The case of some of a ledger's calls, with what was told of their tasks and of their sessions' compactions."""
-    calls = sorted(once(chosen), key=lambda call: call.number("started_at") or 0.0)
+    calls = sorted(once(some), key=lambda call: call.number("started_at") or 0.0)
     sessions = {call.text("session_id") for call in calls}
     events = [call for call in calls if call.text("compaction_event")]
     events += [event for event in book.compactions if event.text("session_id") in sessions]
@@ -48,31 +47,32 @@ def gathered(book: Book, chosen: Sequence[Call], failed: frozenset[str], limits:
     return Case(calls, tasks.booked(book, calls, failed), tuple(known.values()), limits, _cut(book, calls))
 
 
-def _cut(book: Book, chosen: Sequence[Call]) -> frozenset[str | None]:
+def _cut(book: Book, some: Sequence[Call]) -> frozenset[str | None]:
     """The tasks and sessions of which some calls were chosen and some were not."""
-    ids = {call.entry_id for call in chosen}
+    ids = {call.entry_id for call in some}
     others = [call for call in book.calls if call.entry_id not in ids]
     names = ("task_id", "session_id")
-    here, there = ({call.text(name) for call in calls for name in names} for calls in (chosen, others))
+    here, there = ({call.text(name) for call in calls for name in names} for calls in (some, others))
     return frozenset(here & there) - {None}
 
 
-def _chosen(book: Book, arguments: Namespace, now: float) -> Sequence[Call]:
-    chosen: Sequence[Call] = book.calls
+def chosen(book: Book, arguments: Namespace, now: float) -> Sequence[Call]:
+    """The calls that the options `session`, `task` and `since` leave of a ledger. Raises `Unusable` if none."""
+    found: Sequence[Call] = book.calls
     if arguments.session is not None:
-        chosen = c.of_session(chosen, arguments.session)
-        if not chosen:
+        found = c.of_session(found, arguments.session)
+        if not found:
             raise c.Unusable(f"There is no session {arguments.session!r} in {book.path}.")
     if arguments.task is not None:
-        chosen = c.of_task(chosen, arguments.task)
-        if not chosen:
+        found = c.of_task(found, arguments.task)
+        if not found:
             raise c.Unusable(f"There is no task {arguments.task!r} in {book.path}.")
     if arguments.since is not None:
         start = since(arguments.since, now)
-        chosen = [call for call in chosen if (at := call.number("started_at")) is not None and at >= start]
-        if not chosen:
+        found = [call for call in found if (at := call.number("started_at")) is not None and at >= start]
+        if not found:
             raise c.Unusable(f"There is no call since {moment(start)} in {book.path}.")
-    return chosen
+    return found
 
 
 def since(raw: str, now: float) -> float:

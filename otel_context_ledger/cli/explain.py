@@ -38,16 +38,22 @@ def answer(arguments: Namespace, settings: Config) -> Answer:
     """The call that the options name, in words. Raises `Unusable`."""
     book = c.opened(arguments, settings)
     call = c.find(book, arguments.call)
-    rows = [(label, text) for label, tell in LABELS for text in tell(call, book)]
+    rows = explanation(call, book)
     document = {
         "entry": call.raw,
         "place": call.place,
         "explanation": [{"label": label, "text": text} for label, text in rows],
     }
-    return Answer(document, [Lines([_title(call), ""]), Labels(rows)])
+    return Answer(document, [Lines([title(call), ""]), Labels(rows)])
 
 
-def _title(call: Call) -> str:
+def explanation(call: Call, book: Book) -> list[tuple[str, str]]:
+    """All that is to be said of a call of a ledger: sentences, each under its label."""
+    return [(label, text) for label, tell in LABELS for text in tell(call, book)]
+
+
+def title(call: Call) -> str:
+    """Which call it is: its id, time, model, surface and session."""
     where = f"{call.text('provider_surface') or UNKNOWN} ({call.text('api') or UNKNOWN})"
     model, served = call.text("model_id") or UNKNOWN, call.text("model_served")
     shown = f"{model} (served: {served})" if served and served != model else model
@@ -232,7 +238,7 @@ def _cost(call: Call, book: Book) -> Iterator[str]:
     amount, missing, currency = call.number("cost.amount"), call.text("cost_missing"), call.text("cost.currency")
     if amount is None:
         unread = missing == "usage_missing" and _not_read(call)
-        yield f"unknown: {'the answer was not read to its usage' if unread else _no_price(missing)}."
+        yield f"unknown: {'the answer was not read to its usage' if unread else no_price(missing)}."
         return
     computed = call.number("cost.computed")
     beside = f"; list prices give {money(computed, currency)}" if computed is not None else ""
@@ -245,7 +251,8 @@ def _cost(call: Call, book: Book) -> Iterator[str]:
     ]) + "."  # fmt: skip
 
 
-def _no_price(missing: str | None) -> str:
+def no_price(missing: str | None) -> str:
+    """Why a call has no cost, by the word of `cost_missing`."""
     word = missing or ""
     if word in PRICES_MISSING:
         return PRICES_MISSING[word]

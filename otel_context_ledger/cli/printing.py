@@ -129,11 +129,13 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command found: for people `parts`, for programs `document`, and whether something is wrong."""
+    """What a command found: for people `parts`, for programs `document`, and whether something is wrong; or a `page`
+    that is printed as it is."""
 
     document: object
     parts: Sequence[Sheet | Labels | Lines]
     found: bool = False
+    page: str | None = None
 
 
 def _json(document: object) -> str:
@@ -146,9 +148,14 @@ def _json(document: object) -> str:
 
 def write(answer: Answer, as_json: bool) -> None:
     """Prints an answer on stdout."""
+    whole = as_json or answer.page is not None
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # JSON is UTF-8; a terminal of another encoding shows a replacement instead of ending us.
-        sys.stdout.reconfigure(encoding="utf-8" if as_json else None, errors="replace")
+        # JSON and pages are UTF-8; a terminal of another encoding shows a replacement instead of ending us.
+        sys.stdout.reconfigure(encoding="utf-8" if whole else None, errors="replace")
+    if answer.page is not None:
+        sys.stdout.write(answer.page)
+        sys.stdout.flush()
+        return
     if as_json:
         print(_json(answer.document))
         return

@@ -44,15 +44,19 @@ def answer(arguments: Namespace, settings: Config) -> Answer:
     if arguments.task is not None and not books.accounts:
         raise c.Unusable(f"There is no task {arguments.task!r} in {book.path}.")
     found = {"files": list(map(str, book.files)), **document(books)}
-    rows = [row for account in books.accounts for row in _rows(account)]
-    rows += _rows(books.unattributed) if books.unattributed else []
-    total = ("total", "", "", "", *_sums(books.sums), "")
+    accounts = [*books.accounts, *([books.unattributed] if books.unattributed else [])]
     parts: list[Sheet | Lines] = [
-        Sheet(TASKS, rows, total),
-        Lines(["", *_findings(books), *_correctness(book, books), *c.left_out(book), ""]),
+        sheet(accounts, books.sums),
+        Lines(["", *findings(books), *_correctness(book, books), *c.left_out(book), ""]),
         Sheet(SURFACES, list(_surfaces(books))),
     ]
     return Answer(found, parts)
+
+
+def sheet(accounts: Iterable[Account], total: Sums) -> Sheet:
+    """The table of some tasks, each with its attempts where it had several."""
+    rows = [row for account in accounts for row in _rows(account)]
+    return Sheet(TASKS, rows, ("total", "", "", "", *_sums(total), ""))
 
 
 def _correctness(book: Book, books: Books) -> list[str]:
@@ -238,7 +242,8 @@ def cost(sums: Sums) -> str:
     return " + ".join([*known, *unknown, *(["quota"] if sums.quota else [])])
 
 
-def _findings(books: Books) -> Iterator[str]:
+def findings(books: Books) -> Iterator[str]:
+    """What the books come to, in sentences: successes, what one costs, and what is left out."""
     result, sums = books.result, books.sums
     decided = result.success + result.failure
     left = f"; {plural(result.unknown, 'task')} unknown, left out" if result.unknown else ""

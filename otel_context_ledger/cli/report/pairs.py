@@ -1,0 +1,105 @@
+"""The headline pairs: each figure of reuse or money with what it is worth nothing without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from otel_context_ledger.accounts import Books, Yield
+from otel_context_ledger.cli import checks, show, tasks
+from otel_context_ledger.cli.calls import Call
+from otel_context_ledger.cli.printing import UNKNOWN, count, money, plural, share
+from otel_context_ledger.cli.report.stretches import avoidable, avoidable_dollars, wrong
+from otel_context_ledger.cli.symptoms import Case
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number with its name and what it is over; `bad` where it is bad for everybody."""
+
+    name: str
+    value: str
+    over: str
+    bad: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A figure, and its partner."""
+
+    figure: Figure
+    partner: Figure
+
+
+def pairs(case: Case, sums: show.Totals) -> tuple[Pair, ...]:
+    """The pairs of some calls."""
+    return (
+        Pair(_read(sums), _recall(sums)),
+        Pair(_missed(case.calls), _wrong(case.calls)),
+        Pair(_cost(case.books), _per_success(case.books.result)),
+    )
+
+
+def _read(sums: show.Totals) -> Figure:
+    of_them = f"{count(sums.cached)} of {count(sums.input_measured)} input tokens, {plural(sums.measured, 'call')}"
+    return Figure(
+        "Read from the cache", share(sums.cached, sums.input_measured), of_them + _unknown(sums.cached_unknown)
+    )
+
+
+def _recall(sums: show.Totals) -> Figure:
+    counted = sums.checks.get("constraints", {})
+    judged = sum(number for verdict, number in counted.items() if verdict not in checks.UNSURE)
+    held = sum(number for verdict, number in counted.items() if verdict in checks.SOUND)
+    if not judged:
+        told = f"unknown in {plural(sum(counted.values()), 'call')}" if counted else "no constraint was declared"
+        return Figure("Constraint recall", UNKNOWN, f"{told}; {checks.NO_PROOF}")
+    over = f"held in {held:,} of the {plural(judged, 'call')} whose verdict is known"
+    return Figure(
+        "Constraint recall", share(held, judged), over + _unknown(sum(counted.values()) - judged), held < judged
+    )
+
+
+def _missed(calls: Sequence[Call]) -> Figure:
+    known = [call for call in calls if call.count("avoidable_tokens") is not None]
+    paid = avoidable_dollars(calls)
+    price = f", {money(paid)} of the cost" if paid is not None else ""
+    over = f"tokens could have been read{price}; {plural(len(known), 'call')}{_unknown(len(calls) - len(known))}"
+    return Figure("Missed, avoidable", count(avoidable(calls)), over)
+
+
+def _wrong(calls: Sequence[Call]) -> Figure:
+    judged = [call for call in calls if any(verdict not in checks.UNSURE for _, verdict in checks.known(call))]
+    if not judged:
+        return Figure("Wrong context", UNKNOWN, f"no check could judge a call; {checks.NO_PROOF}")
+    found = [call for call in judged if wrong(call)]
+    over = f"of {plural(len(judged), 'call')} that a check could judge{_unknown(len(calls) - len(judged))}"
+    told = f"{over}: {checks.tally(checks.of_all(found))}" if found else over
+    return Figure("Wrong context", plural(len(found), "call"), told, bool(found))
+
+
+def _cost(books: Books) -> Figure:
+    sums = books.sums
+    quota = f", {plural(sums.quota, 'call')} by quota" if sums.quota else ""
+    over = f"{plural(sums.priced, 'call')}{quota}{_unknown(sums.unpriced)}"
+    return Figure("Cost", tasks.cost(sums) or UNKNOWN, over)
+
+
+def _per_success(result: Yield) -> Figure:
+    return Figure("Cost per success", tasks.per_success(result), "; ".join(_yielded(result)))
+
+
+def _yielded(result: Yield) -> Iterator[str]:
+    decided = result.success + result.failure
+    if not decided:
+        yield "nobody told how a task ended"
+    else:
+        yield f"successful: {result.success:,} of {plural(decided, 'task')}, with all that failed counted in"
+    if result.tokens_per_success is not None and result.spent.quota:
+        yield f"{result.tokens_per_success:,.0f} tokens per success"
+    if result.unknown:
+        yield f"{plural(result.unknown, 'task')} unknown, left out"
+
+
+def _unknown(number: int) -> str:
+    return f"; {number:,} unknown" if number else ""
