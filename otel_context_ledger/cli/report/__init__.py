@@ -122,12 +122,12 @@ def _session(one: Stretch) -> dict[str, object]:
 
 def _parts(found: Contents) -> list[Sheet | Labels | Lines]:
     """The report in text: the same figures and tables, without the timelines."""
-    shown, left = sheets.accounts(found.case.books)
+    table, left = sheets.accounts(found.case.books)
     sessions = found.sessions[: found.shown]
     return [
         Labels([row for pair in found.pairs for row in _pair(pair)]),
-        *_titled("Tasks", tasks.sheet(shown, found.case.books.sums)),
-        Lines([*([f"left out: {plural(left, 'task')}"] if left else []), *tasks.findings(found.case.books)]),
+        *_titled("Tasks", table),
+        Lines([*left, *tasks.findings(found.case.books)]),
         *_titled("Was the context right?", sheets.states(found)),
         *(_titled("Wrong contexts", sheets.faults(found)) if found.faults else []),
         *(_titled("Why was it not reused?", sheets.causes(found)) if found.causes else []),

@@ -71,7 +71,7 @@ class Contents:
 
     @property
     def marks(self) -> dict[str, str]:
-        """What stands for each cause."""
+        """What stands for each cause that has a row in the table."""
         return {cause.name: cause.mark for cause in self.causes}
 
 

@@ -25,8 +25,8 @@ BOTTOM = TOP + PLOT
 STRIP, ROW = BOTTOM + 10, 15.0
 HEIGHT = STRIP + ROW * len(checks.ORDER) + 18
 BREAK = trusted("\n")
-# Room that a letter needs to the one before.
-LETTER = 11.0
+# Room that a letter needs, with that to the next.
+LETTER = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,8 @@ def _label(x: float, y: float, text: str, anchor: str = "end") -> Markup:
 
 
 def _bars(frame: Frame) -> list[Markup]:
-    """One path for each source, and one for what nobody knows: hatched up to the top, for it may be any number."""
+    """One path for each source, and one for calls of unknown input: hatched up to the top, for it may be any number,
+    and as wide as their share of a column's calls."""
     paths: dict[str, list[str]] = {name: [] for name in (*SOURCES, "unsized")}
     for at, column in enumerate(frame.columns):
         x, y = frame.left(at) + (frame.step - frame.bar) / 2, BOTTOM
@@ -110,30 +111,37 @@ def _bars(frame: Frame) -> list[Markup]:
                 y -= high
                 paths[name].append(_box(x, y, frame.bar, high))
         if column.unsized:
-            paths["unsized"].append(_box(x, TOP, frame.bar, y - TOP))
+            wide = max(2.0, frame.bar * column.unsized / len(column.calls))
+            paths["unsized"].append(_box(x + frame.bar - wide, TOP, wide, y - TOP))
     return [_path(shapes, name) for name, shapes in paths.items() if shapes]
 
 
 def _misses(frame: Frame, marks: Mapping[str, str]) -> list[Markup]:
-    """A triangle for each miss, filled if it is significant, with its cause's letter where a run of one cause begins;
-    a cross where a call did not run to its end."""
+    """A triangle for each miss, filled if it is significant; a cross where a call did not run to its end and nothing
+    significant was missed."""
     found: list[Markup] = []
-    free, before = 0.0, ""
-    y = LANES["misses"]
+    y, half = LANES["misses"], min(5.0, frame.step / 2)
     for at, column in enumerate(frame.columns):
-        x, names = frame.middle(at), list(column.causes)
-        if column.endings:
-            found.append(_path([_cross(x, y, 4)], "ended"))
-        elif names:
-            half = min(5.0, frame.step / 2)
+        x = frame.middle(at)
+        if column.endings and not column.significant:
+            found.append(_path([_cross(x, y + 2, 4)], "ended"))
+        elif column.causes:
             shape = f"M{number(x - half)} {number(y - 1)}h{number(2 * half)}l{number(-half)} 8z"
             found.append(_path([shape], "miss" if column.significant else "slight"))
+    return [*found, *_letters(frame, marks)]
+
+
+def _letters(frame: Frame, marks: Mapping[str, str]) -> Iterator[Markup]:
+    """The letter of the leading cause where a run of it begins and there is room, `+` if there are others."""
+    free, before = 0.0, ""
+    for at, column in enumerate(frame.columns):
+        names = list(column.causes)
         text = (marks.get(names[0], "") + ("+" if len(names) > 1 else "")) if names else ""
-        if text and not column.endings and (text != before or not at) and x >= free:
-            found.append(_label(x, y - 3, text, "middle"))
-            free = x + LETTER
+        room = LETTER * len(text) / 2
+        if text and text != before and frame.middle(at) - room >= free:
+            yield _label(frame.middle(at), LANES["misses"] - 3, text, "middle")
+            free = frame.middle(at) + room
         before = text
-    return found
 
 
 def _events(frame: Frame) -> list[Markup]:

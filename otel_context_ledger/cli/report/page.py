@@ -18,7 +18,7 @@ from otel_context_ledger.cli.printing import moment, plural, share
 from otel_context_ledger.cli.report import figure, sheets, tables
 from otel_context_ledger.cli.report import timeline as t
 from otel_context_ledger.cli.report.contents import Contents
-from otel_context_ledger.cli.report.markup import Content, Markup, element, trusted
+from otel_context_ledger.cli.report.markup import Markup, element, trusted
 from otel_context_ledger.cli.report.pairs import Figure, Pair
 from otel_context_ledger.cli.report.stretches import ORDER, Stretch
 
@@ -26,6 +26,7 @@ STYLE = resources.files(__package__).joinpath("page.css").read_text("utf-8")
 DIGEST = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
 # Nothing is loaded, sent or run; of styles only the one inside holds.
 POLICY = f"default-src 'none'; style-src 'sha256-{DIGEST}'; img-src data:; base-uri 'none'; form-action 'none'"
+EXPLAINED, LISTED, COMPACTIONS = 10, 200, 4
 TITLE = "Reuse and correctness"
 SHORT = ("reused", "correctness", "broke", "cause", "cost", "to do")
 PATTERNS = element(
@@ -121,22 +122,12 @@ def _figure(told: Figure, side: str) -> Markup:
 
 
 def _tasks(found: Contents) -> Iterator[Markup]:
-    shown, left = sheets.accounts(found.case.books)
-    sheet = tasks.sheet(shown, found.case.books.sums)
+    sheet, left = sheets.accounts(found.case.books)
     yield tables.table(sheet, "What tasks cost, with their attempts; failed ones are counted in")
-    if left:
-        yield element(
-            "p", f"Left out: {plural(left, 'task')}; the dearest are shown, and ", code("tasks"), " lists all."
-        )
-    yield _sentences(tasks.findings(found.case.books))
+    yield _sentences([*left, *tasks.findings(found.case.books)])
 
 
-def code(command: str) -> Markup:
-    """A command of ours, as it is typed."""
-    return element("code", f"context-ledger {command}")
-
-
-def _sentences(lines: Iterator[str] | Sequence[str]) -> Markup:
+def _sentences(lines: Sequence[str]) -> Markup:
     return element("ul", *(element("li", line) for line in lines))
 
 
@@ -152,7 +143,7 @@ def _checks(found: Contents) -> Iterator[Markup]:
         yield element("p", f"{told}; {checks.NO_PROOF}")
         return
     yield tables.table(sheets.faults(found), "Wrong contexts; a high share read from the cache made none of them right")
-    for fault in found.faults:
+    for fault in found.faults[:EXPLAINED]:
         first = fault.calls[0]
         name = f"The first call with {fault.pillar} {fault.verdict.replace('_', ' ')}, explained"
         yield element("details", element("summary", f"{name}: {first.entry_id}"), _explained(first, found))
@@ -179,21 +170,25 @@ def _explained(call: Call, found: Contents) -> Markup:
 
 
 def _sessions(found: Contents) -> Iterator[Markup]:
-    shown = found.sessions[: found.shown]
-    listed = found.sessions[: max(found.shown, sheets.LISTED)]
+    shown, others = found.sessions[: found.shown], found.sessions[found.shown :]
     yield element("p", f"In this order: {ORDER}.")
-    yield tables.table(sheets.sessions(listed), "Sessions", [_place(at) for at in range(len(shown))])
-    left = len(found.sessions) - len(shown)
-    if left:
-        unlisted = len(found.sessions) - len(listed)
-        more = f" ({unlisted:,} of them are not in the table either)" if unlisted else ""
-        told = f"Without a timeline here: {plural(left, 'session')}{more}. To see one: "
-        yield element(
-            "p", told, code("report --session ID --html FILE"), "; to see more: ", code("--limit-sessions N"), "."
-        )
+    yield tables.table(sheets.sessions(shown), "Sessions", [_place(at) for at in range(len(shown))])
+    if others:
+        yield from _left(others)
     yield _key()
     for at, stretch in enumerate(shown):
         yield from _session(stretch, _place(at), found)
+
+
+def _left(others: Sequence[Stretch]) -> Iterator[Markup]:
+    """Sessions without a timeline: how many, which, and how to see them."""
+    one, more = element("code", "context-ledger report --session ID"), element("code", "--limit-sessions N")
+    told = f"{plural(len(others), 'session')} more, without a timeline here"
+    yield element("p", f"Left out: {told}. To see one of them: ", one, "; to see more of them: ", more, ".")
+    listed = others[:LISTED]
+    first = f", the first {len(listed):,} of them" if len(listed) < len(others) else ""
+    table = tables.table(sheets.sessions(listed), "Sessions without a timeline here")
+    yield element("details", element("summary", f"{told}{first}"), table)
 
 
 def _place(at: int) -> str:
@@ -239,15 +234,16 @@ def _told(stretch: Stretch, columns: Sequence[t.Column]) -> str:
     return known + (binned if each > 1 else "")
 
 
-def _letters(columns: Sequence[t.Column], found: Contents) -> Iterator[Content]:
-    """Which causes the letters of this timeline stand for."""
+def _letters(columns: Sequence[t.Column], found: Contents) -> Iterator[str]:
+    """Which causes the letters of this timeline stand for, and the first compactions in words."""
     here = {name for column in columns for name in column.causes}
-    named = [f"{cause.mark} {cause.name}" for cause in found.causes if cause.name in here]
+    named = [f"{cause.mark} {cause.name}" for cause in found.causes[: sheets.MAX_WORDS] if cause.name in here]
     if named:
         yield f" Misses: {', '.join(named)}."
-    yield from (
-        f" {told[0].upper()}{told[1:]}." for column in columns for told in map(figure.compacted, column.compactions)
-    )
+    events = [event for column in columns for event in column.compactions]
+    told = [figure.compacted(event) for event in events[:COMPACTIONS]]
+    more = [f"{plural(len(events) - len(told), 'compaction')} more"] if len(events) > len(told) else []
+    yield from (f" {text[0].upper()}{text[1:]}." for text in [*told, *more])
 
 
 def _found(found: Contents) -> Iterator[Markup]:
@@ -257,7 +253,10 @@ def _found(found: Contents) -> Iterator[Markup]:
         yield element("details", summary, tables.described(rows))
     if found.found:
         yield element(
-            "p", code("diagnose"), " says what was looked for besides, and what it cannot tell.", class_="soft"
+            "p",
+            element("code", "context-ledger diagnose"),
+            " says what was looked for besides, and what it cannot tell.",
+            class_="soft",
         )
 
 

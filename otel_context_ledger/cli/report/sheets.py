@@ -6,9 +6,10 @@ A table with a figure of reuse has the checks beside it, as everywhere.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from otel_context_ledger.accounts import Account, Books
-from otel_context_ledger.cli import checks, show, verdicts
+from otel_context_ledger.cli import checks, show, tasks, verdicts
 from otel_context_ledger.cli.calls import Call
 from otel_context_ledger.cli.printing import (
     UNKNOWN,
@@ -18,6 +19,7 @@ from otel_context_ledger.cli.printing import (
     count,
     moment,
     money,
+    plural,
     share,
     styled,
 )
@@ -25,8 +27,9 @@ from otel_context_ledger.cli.report import timeline as t
 from otel_context_ledger.cli.report.contents import Contents, Fault
 from otel_context_ledger.cli.report.stretches import Stretch, avoidable, dollars_lost
 
-MAX_TASKS = 50
-LISTED = 200
+MAX_TASKS, MAX_ROWS = 12, 60
+# Words of a ledger file are a few; of a file that somebody else wrote they may be any number.
+MAX_WORDS = 40
 CHECKS, READ = Column("checks", fold=True), Column("read", right=True)
 SESSIONS = (
     Column("session", most=24), Column("began", skip=5, spare=1), Column("calls", right=True),
@@ -89,7 +92,7 @@ def causes(found: Contents) -> Sheet:
             checked(cause.calls), cause.reason.meaning if cause.reason else UNKNOWN,
             cause.reason.remedy if cause.reason else UNKNOWN,
         )
-        for cause in found.causes
+        for cause in found.causes[:MAX_WORDS]
     ]  # fmt: skip
     return Sheet(CAUSES, rows)
 
@@ -107,7 +110,7 @@ def states(found: Contents) -> Sheet:
 
 def faults(found: Contents) -> Sheet:
     """What was wrong, by check and verdict, with the share of these calls that was read from the cache."""
-    return Sheet(FAULTS, [_fault(fault) for fault in found.faults])
+    return Sheet(FAULTS, [_fault(fault) for fault in found.faults[:MAX_WORDS]])
 
 
 def _fault(fault: Fault) -> tuple[Cell, ...]:
@@ -141,8 +144,17 @@ def worst(calls: Sequence[Call]) -> Sheet:
     return Sheet(WORST, rows)
 
 
-def accounts(books: Books) -> tuple[list[Account], int]:
-    """The tasks that there is room for, and how many there is none for: the dearest stay."""
+def accounts(books: Books) -> tuple[Sheet, list[str]]:
+    """The table of the tasks that there is room for, the dearest, and what is left out."""
+    shown, left = _dearest(books)
+    sheet = tasks.sheet(shown, books.sums)
+    rows = len(sheet.rows) - MAX_ROWS
+    gone = [plural(number, noun) for number, noun in ((left, "task"), (rows, "row")) if number > 0]
+    told = f"left out: {' and '.join(gone)}; the dearest tasks are shown, `context-ledger tasks` lists all"
+    return replace(sheet, rows=sheet.rows[:MAX_ROWS]), [told] if gone else []
+
+
+def _dearest(books: Books) -> tuple[list[Account], int]:
     every = [*books.accounts, *([books.unattributed] if books.unattributed else [])]
     dearest = sorted(every, key=lambda one: one.sums.dollars or 0.0, reverse=True)[:MAX_TASKS]
     kept = {id(one) for one in dearest}
