@@ -91,8 +91,12 @@ class Ledgers:
 
     def clear(self) -> None:
         self.first.parent.mkdir(parents=True, exist_ok=True)
-        for ledger in (self.first, self.second, self.third):
-            ledger.unlink(missing_ok=True)
+        for made in (self.first, self.second, self.third, self.report):
+            made.unlink(missing_ok=True)
+
+    @property
+    def report(self) -> Path:
+        return self.first.with_name("report.html")
 
     def written(self) -> list[Path]:
         return [ledger for ledger in (self.first, self.second, self.third) if ledger.exists()]
@@ -151,13 +155,16 @@ def main() -> int:
     made.clear()
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     if not chosen.collector:
-        return 0 if acts(chosen.mistakes, engine, made, QUIET | os.environ, console) else 1
+        done = acts(chosen.mistakes, engine, made, QUIET | os.environ, console)
+        report(made)
+        return 0 if done else 1
     with stack.opened(chosen.collector, made.first.with_name("collector")) as through:
         environment = os.environ | through.environment
         with reviewing(environment, made.third) as reviewed:
             done = acts(chosen.mistakes, engine, made, environment, console)
         rows = arrivals.judge(through.to, through.seen, made.written())
         whole = arrivals.show(rows, through.to, console)
+        report(made)
         if through.seen:
             stack.stay(through.seen, chosen.wait)
         else:
@@ -189,6 +196,14 @@ def second_act(environment: Mapping[str, str], ledger: Path, console: Console) -
     subprocess.run(line, check=False)
     books = subprocess.run([*line, "--json"], capture_output=True, check=True).stdout
     return pairs.show(pairs.judge(verdict.read(ledger)), json.loads(books), console)
+
+
+def report(made: Ledgers) -> None:
+    """Leaves the ledgers on one page, and says where."""
+    if ledgers := made.written():
+        print(flush=True)
+        line = [program("context-ledger"), "report", *map(str, ledgers), "--html", str(made.report)]
+        subprocess.run(line, check=False)
 
 
 @contextlib.contextmanager

@@ -103,7 +103,7 @@ def _choosing(own: argparse.ArgumentParser) -> None:
 
 
 def _reporting(own: argparse.ArgumentParser) -> None:
-    own.add_argument("ledger", metavar="LEDGER", type=Path, nargs="?", help="the ledger file, instead of --file")
+    own.add_argument("ledger", metavar="LEDGER", type=Path, nargs="*", help="ledger files, instead of --file")
     own.add_argument("--html", metavar="OUT", help="write it as one page of HTML to this file; - is the output")
     own.add_argument(
         "--limit-sessions", metavar="N", type=_positive, default=report.SESSIONS,

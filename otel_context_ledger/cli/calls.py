@@ -96,7 +96,7 @@ class Call:
 class Book:
     """The calls of a ledger file in the order in which they ended, its files, and its other lines: `outcomes`,
     `compactions`, how many are of kinds that this version does not know, and the places of those that are none of ours:
-    cut off at the end of a file, no JSON object, or somebody else's."""
+    cut off at the end of a file, no JSON object, or somebody else's. `others` are the paths of ledgers joined to it."""
 
     path: Path
     calls: tuple[Call, ...]
@@ -107,6 +107,12 @@ class Book:
     outcomes: tuple[Call, ...] = ()
     other_kinds: int = 0
     compactions: tuple[Call, ...] = ()
+    others: tuple[Path, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What it is called in a sentence."""
+        return f"{self.path} and {plural(len(self.others), 'ledger')} more" if self.others else str(self.path)
 
     @property
     def strange(self) -> int:
@@ -126,11 +132,30 @@ def path_of(arguments: Namespace, settings: Config) -> Path:
 
 def opened(arguments: Namespace, settings: Config) -> Book:
     """The ledger that is meant, with at least one call. Raises `Unusable`."""
-    path = path_of(arguments, settings)
-    book = read(path)
+    return with_calls(read(path_of(arguments, settings)))
+
+
+def with_calls(book: Book) -> Book:
+    """A ledger that has at least one call. Raises `Unusable` for any other."""
     if not book.calls:
         raise Unusable(alien(book) or _callless(book))
     return book
+
+
+def joined(books: Sequence[Book]) -> Book:
+    """Several ledgers as one, in their order."""
+    return Book(
+        books[0].path,
+        tuple(call for book in books for call in book.calls),
+        tuple(file for book in books for file in book.files),
+        tuple(place for book in books for place in book.torn),
+        tuple(place for book in books for place in book.unreadable),
+        tuple(place for book in books for place in book.foreign),
+        tuple(told for book in books for told in book.outcomes),
+        sum(book.other_kinds for book in books),
+        tuple(event for book in books for event in book.compactions),
+        tuple(book.path for book in books[1:]),
+    )
 
 
 def _callless(book: Book) -> str:

@@ -62,16 +62,16 @@ def chosen(book: Book, arguments: Namespace, now: float) -> Sequence[Call]:
     if arguments.session is not None:
         found = c.of_session(found, arguments.session)
         if not found:
-            raise c.Unusable(f"There is no session {arguments.session!r} in {book.path}.")
+            raise c.Unusable(f"There is no session {arguments.session!r} in {book.name}.")
     if arguments.task is not None:
         found = c.of_task(found, arguments.task)
         if not found:
-            raise c.Unusable(f"There is no task {arguments.task!r} in {book.path}.")
+            raise c.Unusable(f"There is no task {arguments.task!r} in {book.name}.")
     if arguments.since is not None:
         start = since(arguments.since, now)
         found = [call for call in found if (at := call.number("started_at")) is not None and at >= start]
         if not found:
-            raise c.Unusable(f"There is no call since {moment(start)} in {book.path}.")
+            raise c.Unusable(f"There is no call since {moment(start)} in {book.name}.")
     return found
 
 

@@ -33,12 +33,9 @@ OPTIONS = ("session", "task", "since")
 
 def answer(arguments: Namespace, settings: Config) -> Answer:
     """The report of the calls that the options choose; with `html` the page is written. Raises `Unusable`."""
-    if arguments.ledger is not None and arguments.file is not None:
-        raise c.Unusable("The ledger file is named twice: say it once, with or without --file.")
     if arguments.html == STDOUT and arguments.json:
         raise c.Unusable("--html - and --json both want the output: say one of them.")
-    arguments.file = arguments.ledger or arguments.file
-    book, now = c.opened(arguments, settings), time.time()
+    book, now = _opened(arguments, settings), time.time()
     case = diagnose.gathered(book, diagnose.chosen(book, arguments, now), tasks.failed(settings), settings.advice)
     found = contents(book, case, arguments.limit_sessions)
     if arguments.html is None:
@@ -53,6 +50,19 @@ def answer(arguments: Namespace, settings: Config) -> Answer:
         {"written": arguments.html, **document(found)},
         [Lines([f"The report of {told} is in {arguments.html} ({size(len(raw))}); open it in a browser."])],
     )
+
+
+def _opened(arguments: Namespace, settings: Config) -> c.Book:
+    """The ledgers that are meant, as one. Raises `Unusable` if one of them is none, or none has a call."""
+    if arguments.ledger and arguments.file is not None:
+        raise c.Unusable("The ledger file is named twice: say it once, with or without --file.")
+    if not arguments.ledger:
+        return c.opened(arguments, settings)
+    books = [c.read(path) for path in dict.fromkeys(arguments.ledger)]
+    strange = next((told for book in books if (told := c.alien(book))), None)
+    if strange:
+        raise c.Unusable(strange)
+    return c.with_calls(c.joined(books))
 
 
 def asked(arguments: Namespace) -> str:

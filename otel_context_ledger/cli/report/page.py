@@ -99,7 +99,8 @@ def _header(found: Contents, heading: Heading, sections: Sequence[tuple[str, str
     times = [at for call in calls if (at := call.number("started_at")) is not None]
     period = f", {moment(min(times))} to {moment(max(times))}" if times else ""
     sessions = plural(len(found.sessions), "session")
-    told = f"{plural(len(calls), 'call')} in {sessions}{period}; {found.book.path.name}{heading.asked}."
+    named = ", ".join(path.name for path in (found.book.path, *found.book.others))
+    told = f"{plural(len(calls), 'call')} in {sessions}{period}; {named}{heading.asked}."
     links = [element("li", element("a", title, href=f"#{name}")) for name, title in sections]
     return element(
         "header",

@@ -58,7 +58,8 @@ def _cell(cell: Cell) -> str:
 
 def _classes(column: Column, cell: Cell) -> str | None:
     style = str(cell.style) if isinstance(cell, Text) else ""
-    wide = "long" if column.fold and len(_cell(cell)) > LONG else ""
+    length = len(_cell(cell))
+    wide = "long" if column.fold and length > LONG else "word" if not column.fold and length <= LONG else ""
     return " ".join(filter(None, (_side(column), style, wide))) or None
 
 
