@@ -72,6 +72,7 @@ class Agent:
 
     def ask(self) -> Answer:
         """One model call with the whole context."""
+        toolbox.pause()
         if mistakes.due("prune", self.turn, self.made):
             self.prune()
         stream = self.client.chat.completions.create(

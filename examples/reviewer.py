@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +21,7 @@ from otel_context_ledger import constraint, outcome, session, task, tool_registr
 MODEL = "gpt-5.6"
 RULE = "Never edit files below tally/regions/: they are generated."
 PROMPT = Path(__file__).with_name("system_prompt.md").read_text(encoding="utf-8")
-ROUNDS = 24
-# A person reads for longer; the ledger has looked at the disk by then.
-PAUSE = 0.7
+ROUNDS = 30
 # Which rounds, counted from 0, the provider spoils.
 REFUSED, CONTRADICTED = 6, 12
 
@@ -50,7 +47,7 @@ def review(client: openai.OpenAI, rules: str) -> None:
     files = sorted(path.as_posix() for path in Path("tally").rglob("*.py"))
     said: list[Any] = [{"role": "user", "content": "Review the repository, one file after the other."}]
     for number in range(ROUNDS):
-        time.sleep(PAUSE)
+        toolbox.pause()
         said += read(number, files[number]) if number < len(files) else [{"role": "user", "content": "Go on."}]
         with contextlib.suppress(openai.RateLimitError):
             answer = client.responses.create(model=MODEL, instructions=rules, input=said, tools=definitions())

@@ -75,6 +75,7 @@ class Agent:
 
     def asks(self, told: str) -> Agent:
         """One model call with the whole context; `told` is what the person watching sees of it."""
+        toolbox.pause()
         answer = self._call([{"role": "system", "content": self.system}, *self.history], toolbox.TOOLS)
         self.history.append({"role": "assistant", "content": answer.choices[0].message.content})
         print(f"  {told:<46} cached {_share(answer.usage)}", flush=True)

@@ -5,6 +5,7 @@ tell, and where one is installed a Prometheus that scrapes it, which stays until
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping
@@ -18,14 +19,15 @@ from tests import collector, prometheus
 RULES = Path(__file__).resolve().parents[1] / "dashboards" / "dist" / "rules"
 # Prometheus scrapes once a second, so that a new series is seen at 0 by then.
 QUICK = {"connectors": {"context_ledger": {"metrics_flush_interval": "500ms", "zero_first": "5s"}}}
-SCRAPE_SECONDS = 1
+# Between two calls of an agent, so that a board has something to draw.
+PACE = os.environ.get("AGENT_PAUSE", "1")
 NONE_HERE = "No Prometheus is installed, so there is nothing to draw boards from (Debian: apt-get install prometheus)."
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A collector that runs, the Prometheus that scrapes it, and what tells an agent to send it everything and to count
-    nothing itself."""
+    """A collector that runs, the Prometheus that scrapes it, and what tells an agent to send it everything, to count
+    nothing itself and to take its time."""
 
     to: collector.Collector
     seen: prometheus.Prometheus | None
@@ -34,7 +36,8 @@ class Stack:
     def environment(self) -> Mapping[str, str]:
         exporters = {f"OTEL_{signal}_EXPORTER": "otlp" for signal in ("TRACES", "METRICS", "LOGS")}
         where = {"OTEL_EXPORTER_OTLP_ENDPOINT": self.to.otlp, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}
-        return exporters | where | {"CONTEXT_LEDGER_METRICS": "collector", "OTEL_SERVICE_NAME": "example-agents"}
+        ours = {"CONTEXT_LEDGER_METRICS": "collector", "OTEL_SERVICE_NAME": "example-agents", "AGENT_PAUSE": PACE}
+        return exporters | where | ours
 
 
 @contextmanager

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +30,11 @@ class Tool:
         """The tool as a Chat Completions request lists it."""
         function = {"name": self.name, "description": self.description, "parameters": self.parameters}
         return {"type": "function", "function": function}
+
+
+def pause() -> None:
+    """What tools of a real agent take between two calls: AGENT_PAUSE in seconds, nothing if it is unset."""
+    time.sleep(float(os.environ.get("AGENT_PAUSE", "0")))
 
 
 def perform(tool: Tool | None, workspace: Path, arguments: dict[str, Any]) -> str:
