@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """A share between 0 and 1 that is sound from here on (a floor) or up to here (a ceiling). A board's variable has its
-    name."""
+    """A share between 0 and 1 that is sound from here on (a floor) or up to here (a ceiling). A board's variable is
+    named by it."""
 
     name: str
     label: str
