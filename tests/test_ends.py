@@ -26,8 +26,10 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExporter, SpanExportResult
 class Printing(SpanExporter):
+    done = threading.Event()
     def export(self, spans):
         print(*(span.name for span in spans), sep="\\n", flush=True)
+        self.done.set()
         return SpanExportResult.SUCCESS
 class Held(SpanProcessor):
     gate = threading.Event()
@@ -67,7 +69,7 @@ def test_the_span_of_the_last_call_is_exported(ending: str, processor: str, prov
 
 def test_a_span_comes_without_being_asked_for(provider: Provider, tmp_path: Path) -> None:
     """A program that does nothing but wait gets its span through a simple processor."""
-    wait = "import time\ntime.sleep(2)\nos._exit(0)"
+    wait = "Printing.done.wait(60)\nos._exit(0)"
     done = run(provider, tmp_path, OWN.replace("PROCESSOR", "SimpleSpanProcessor") + wait, instrument=False)
     assert done.seen == ("chat m\n", "", 0)
 
@@ -75,6 +77,7 @@ def test_a_span_comes_without_being_asked_for(provider: Provider, tmp_path: Path
 def test_spans_beneath_end_before_the_first_span_of_their_trace(provider: Provider, tmp_path: Path) -> None:
     """A processor that gives a trace away when its first span ends has the spans of the calls by then."""
     program = OWN.replace("PROCESSOR", "SimpleSpanProcessor") + (
+        "from otel_context_ledger import telemetry\ntelemetry.MAX_WAIT_SECONDS = 60\n"
         "provider.force_flush()\n"
         "provider.add_span_processor(Slow())\n"
         'with trace.get_tracer("mine").start_as_current_span("task"):\n'
@@ -143,7 +146,7 @@ def test_work_that_is_not_taken_is_not_lost() -> None:
         time.sleep(0.001)
     assert (backlog.take(lambda: done.append("full")), backlog.lost) == (False, 0)
     gate.set()
-    backlog.close()
+    backlog.close(60)
     assert (backlog.take(lambda: done.append("late")), done, backlog.lost) == (False, ["taken"], 0)
 
 

@@ -83,7 +83,7 @@ for round in range(2):
         with compaction(trigger="auto") as told:
             told.done(SUMMARY)
         call([HISTORY[0], {"role": "user", "content": SUMMARY}])
-    ledger.flush()
+    assert ledger.flush(60)
 print(json.dumps([sorted(seen), "tiktoken" in sys.modules]))
 """
 
