@@ -45,15 +45,15 @@ def judge(to: collector.Collector, seen: prometheus.Prometheus | None, ledgers: 
     """Holds what the collector has, and Prometheus if there is one, against the ledger files; waits for it a while."""
     entries = [entry for ledger in ledgers for entry in verdict.read(ledger)]
     others = [json.loads(line) for ledger in ledgers for line in ledger.read_text("utf-8").splitlines()]
-    sums = _sums(entries, others)
-    for name, sent in sums.items():
+    sums, missed = _sums(entries, others), _missed_tokens(entries)
+    for name, sent in (*sums.items(), ("miss_tokens", sum(missed.values()))):
         scraped = to.scrape(f"context_ledger_{name}_total", sent * (1 - CLOSE))
     told = prometheus.waited(lambda: _told(to), lambda found: min(found) >= len(entries))
     return [
         Row("calls, as spans", len(entries), told[0], FILE),
         Row("calls, as log records", len(entries), told[1], FILE),
         *_counted(sums, scraped),
-        *_missed(entries, scraped),
+        *_missed(missed, scraped),
         *(_asked(seen, sums) if seen else ()),
     ]
 
@@ -105,12 +105,16 @@ def _counted(sums: Mapping[str, float], scraped: str) -> Iterator[Row]:
         yield Row(told, sent, collector.total(scraped, f"context_ledger_{name}_total"), ENDPOINT)
 
 
-def _missed(entries: Sequence[Entry], scraped: str) -> Iterator[Row]:
-    arrived = collector.by(scraped, "context_ledger_miss_tokens_total", "context_ledger_miss_cause")
+def _missed_tokens(entries: Sequence[Entry]) -> Counter[str]:
     missed: Counter[str] = Counter()
     for entry in entries:
         if find(entry, "miss_cause") and find(entry, "avoidable_tokens"):
             missed[find(entry, "miss_cause")] += find(entry, "avoidable_tokens")
+    return missed
+
+
+def _missed(missed: Counter[str], scraped: str) -> Iterator[Row]:
+    arrived = collector.by(scraped, "context_ledger_miss_tokens_total", "context_ledger_miss_cause")
     for cause in sorted(missed.keys() | arrived.keys()):
         yield Row(f"tokens missed: {cause}", missed[cause], arrived.get(cause, 0), ENDPOINT)
 
