@@ -18,7 +18,7 @@ from otel_context_ledger import semconv as s
 
 from . import measures as m
 from .collectors import CONNECTOR, INSTANCE, PROCESSOR, any_signal, counted, held
-from .promql import View, label
+from .promql import View, label, name
 
 PATH = Path("rules") / "context-ledger.rules.yaml"
 RUNBOOK = "https://github.com/otel-context-ledger/otel-context-ledger/blob/main/dashboards/runbook.md"
