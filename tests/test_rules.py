@@ -31,6 +31,12 @@ CORE = (
     "otelcol_exporter_queue_size",
     "otelcol_exporter_queue_capacity",
 )
+# What the runbook asks besides: whether a collector does anything at all.
+RUNBOOKS_OWN = (
+    "otelcol_process_memory_rss",
+    "otelcol_exporter_sent_spans",
+    "context_ledger_time_to_first_token_seconds_bucket",
+)
 PRESENT = f'{scenes.SESSIONS}{{job="collectors",instance="%s"}}'
 
 
@@ -236,7 +242,7 @@ def test_the_rules_that_are_shipped_are_those_of_the_table() -> None:
 
 
 def test_every_alert_is_complete() -> None:
-    """Each has one of two severities, a time that it has to hold, texts and a link; each is on a volume, or on counts or
+    """Each has one of two severities, a time that it has to hold, texts and a link; each has a volume, or is on counts or
     levels of collectors, which are volumes."""
     counts = {alert.name for alert in rules.COLLECTOR_ALERTS}
     for alert in rules.ALERTS:
@@ -256,6 +262,33 @@ def test_rules_ask_only_for_what_is_there() -> None:
     for alert in rules.ALERTS:
         strange = metrics(alert.expr) - recorded - registry() - components() - set(CORE)
         assert strange == set(), alert.name
+
+
+def test_every_alert_has_its_heading_in_the_runbook() -> None:
+    """Each link of an alert leads to a heading with all five sections, and no heading is left over."""
+    told = sections()
+    assert {rules.runbook(name) for name in told} == {rules.runbook(alert.name) for alert in rules.ALERTS}
+    for name, text in told.items():
+        assert re.findall(r"^\*\*([A-Z][a-z ]+)\.\*\*", text, re.MULTILINE) == list(SECTIONS), name
+        assert "```promql" in text, name
+    assert Path(rules.RUNBOOK).parts[-2:] == RUNBOOK.parts[-2:]
+
+
+def test_every_query_of_the_runbook_is_one_for_prometheus(tmp_path: Path) -> None:
+    """Each parses, and asks for what the registry, the rules or the collector have."""
+    queries = [query for text in sections().values() for query in re.findall(r"```promql\n(.+?)\n```", text, re.DOTALL)]
+    groups = [{"name": "runbook", "rules": [{"record": f"query:{n}", "expr": q} for n, q in enumerate(queries)]}]
+    (tmp_path / "queries.yaml").write_text(yaml.safe_dump({"groups": groups}), "utf-8")
+    assert f"{len(queries)} rules found" in prometheus.promtool("check", "rules", tmp_path / "queries.yaml")
+    recorded = {record.name for record in rules.RECORDS}
+    known = recorded | registry() | components() | set(CORE) | set(RUNBOOKS_OWN)
+    assert {query for query in queries if metrics(query) - known} == set()
+
+
+def sections() -> dict[str, str]:
+    """What the runbook says under each heading of an alert."""
+    parts = re.split(r"^## (\w+)\n", RUNBOOK.read_text("utf-8"), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
 def metrics(expression: str) -> set[str]:
