@@ -10,14 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from grafana_foundation_sdk.builders import bargauge, stat, table, text, timeseries
+from grafana_foundation_sdk.builders import bargauge, stat, table, timeseries
 from grafana_foundation_sdk.builders import common as cb
 from grafana_foundation_sdk.builders import dashboard as d
 from grafana_foundation_sdk.builders import prometheus as pb
 from grafana_foundation_sdk.models import common as cm
 from grafana_foundation_sdk.models import dashboard as dm
 from grafana_foundation_sdk.models import prometheus as pm
-from grafana_foundation_sdk.models import text as tm
 
 from otel_context_ledger import semconv as s
 
@@ -36,7 +35,7 @@ LOSS: Steps = ((None, WRONG), (0, REUSE))
 LIMIT, VERDICT = "limit", "against the floor"
 UNDER, OVER = "under the floor", "above the floor"
 # Where a name comes with and without an ending, as the collector's own do, it is asked for by pattern.
-_METRIC = re.compile(r'([a-z_]+)(?=\{)|__name__=~"([a-z_]+)')
+_METRIC = re.compile(r'([a-z_]+)(?=[{[])|__name__=~"([a-z_]+)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,20 +133,8 @@ class Table:
         return tuple(Query(column.expr) for column in self.columns)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
-    """A few words on a board."""
-
-    title: str
-    content: str
-
-    @property
-    def queries(self) -> tuple[Query, ...]:
-        return ()
-
-
-Shown = Stat | Graph | Bars | Table | Text
-Drawn: TypeAlias = stat.Panel | timeseries.Panel | bargauge.Panel | table.Panel | text.Panel
+Shown = Stat | Graph | Bars | Table
+Drawn: TypeAlias = stat.Panel | timeseries.Panel | bargauge.Panel | table.Panel
 
 
 def metrics(shown: Shown) -> list[str]:
@@ -161,7 +148,7 @@ def drawn(shown: Shown, at: Place) -> Drawn:
     return _DRAWN[type(shown)](shown).id(at.id).title(shown.title).grid_pos(at.grid)
 
 
-def _told(shown: Stat | Graph | Bars | Table) -> str:
+def _told(shown: Shown) -> str:
     return f"{shown.about}\n\nMetrics: {', '.join(f'`{name}`' for name in metrics(shown))}."
 
 
@@ -296,12 +283,9 @@ def _cells(column: Column) -> list[dm.DynamicConfigValue]:
 
 def _links(shown: Table) -> list[dict[str, Any]]:
     kept = "${__url_time_range}&${datasource:queryparam}&${model:queryparam}"
-    chosen = f'var-agent=${{__data.fields["{shown.keys[s.GEN_AI_AGENT_NAME]}"]}}'
-    return [{"title": title, "url": f"/d/{uid}?{kept}&{chosen}"} for title, uid in shown.links.items()]
+    # The raw value: nothing where an agent has no name, and with it the board shows the calls without one.
+    row = "var-agent=${__value.raw:percentencode}"
+    return [{"title": title, "url": f"/d/{uid}?{kept}&{row}"} for title, uid in shown.links.items()]
 
 
-def _text(shown: Text) -> text.Panel:
-    return text.Panel().mode(tm.TextMode.MARKDOWN).content(shown.content)
-
-
-_DRAWN: dict[type, Callable[[Any], Any]] = {Stat: _stat, Graph: _graph, Bars: _bars, Table: _table, Text: _text}
+_DRAWN: dict[type, Callable[[Any], Any]] = {Stat: _stat, Graph: _graph, Bars: _bars, Table: _table}

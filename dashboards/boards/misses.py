@@ -124,7 +124,7 @@ BOARD = Board(
             "In the chosen time: what was missed, and whether the context was right",
             line(
                 4,
-                Pair(q.number(q.CAPTURED), q.number(q.SOUND)),
+                Pair(q.number(q.UNCHANGED), q.number(q.SOUND)),
                 Pair(q.number(q.MISSED), q.number(q.WRONG)),
                 Pair(q.number(q.EXPLAINED), q.number(q.JUDGED)),
             ),
@@ -136,6 +136,7 @@ BOARD = Board(
         ),
         section(
             "Whose doing: the same identity or another",
+            line(9, Pair(q.by_agent(q.MISSED), q.by_agent(q.WRONG))),
             line(9, Pair(q.by_agent(q.UNCHANGED), q.by_agent(q.SOUND))),
             line(9, Pair(CHANGES, PILLARS)),
         ),
