@@ -21,6 +21,9 @@ def document(board: Board) -> dict[str, Any]:
     for variable in made["templating"]["list"]:
         for name in _INTERVALS:
             variable.pop(name, None)
+    for panel in made["panels"]:
+        # Grafana 13 has no foot of a table here any more.
+        panel.get("options", {}).pop("footer", None)
     for annotation in made["annotations"]["list"]:
         # Toggles stay above the graphs, where they were before Grafana 12.3 moved them.
         annotation.pop("placement", None)

@@ -21,7 +21,7 @@ from grafana_foundation_sdk.models import prometheus as pm
 from otel_context_ledger import semconv as s
 
 from .palette import COLOURS, LINE, REUSE, RIGHT, WRONG
-from .promql import label
+from .promql import NAMELESS, label
 from .variables import DATASOURCE
 
 EMPTY = "No traffic"
@@ -244,11 +244,12 @@ def _bars(shown: Bars) -> bargauge.Panel:
 
 def _table(shown: Table) -> table.Panel:
     panel = table.Panel().description(_told(shown)).datasource(DATASOURCE).no_value(EMPTY).show_header(True)
+    panel = panel.cell_options(cm.TableAutoCellOptions())
     for ref, column in zip(_refs(shown), shown.columns, strict=True):
         asked = _question(Query(column.expr), ref, instant=True).format(pm.PromQueryFormat.TABLE)
         panel = panel.with_target(asked).override_by_name(column.head, _cells(column))
-    if shown.links:
-        panel = panel.override_by_name(shown.keys[s.GEN_AI_AGENT_NAME], [_value("links", _links(shown))])
+    for key, head in shown.keys.items():
+        panel = panel.override_by_name(head, _named(shown, key))
     if shown.sort:
         panel = panel.sort_by([cb.TableSortByFieldState().display_name(shown.sort).desc(True)])
     return panel.with_transformation(dm.DataTransformerConfig(id_val="merge", options={})).with_transformation(
@@ -279,6 +280,12 @@ def _cells(column: Column) -> list[dm.DynamicConfigValue]:
         found.append(_value("thresholds", {"mode": "absolute", "steps": steps}))
         found.append(_value("custom.cellOptions", {"type": "color-text"}))
     return found
+
+
+def _named(shown: Table, key: str) -> list[dm.DynamicConfigValue]:
+    absent = {"type": "special", "options": {"match": "empty", "result": {"text": NAMELESS, "index": 0}}}
+    found = [_value("mappings", [absent])]
+    return [*found, _value("links", _links(shown))] if shown.links and key == s.GEN_AI_AGENT_NAME else found
 
 
 def _links(shown: Table) -> list[dict[str, Any]]:

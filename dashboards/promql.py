@@ -12,6 +12,8 @@ from otel_context_ledger import semconv
 
 UNITS = {"s": "_seconds", "By": "_bytes"}
 FLAG = ("true", "false")
+# Of calls whose agent or model nobody named.
+NAMELESS = "(no name)"
 Picks = Mapping[str, Sequence[str]]
 
 
@@ -104,4 +106,4 @@ def either(one: str, other: str) -> str:
 
 def named(expr: str, key: str) -> str:
     """The same, with a word where the series has no such label: calls of an agent that nobody named."""
-    return f'label_replace({expr}, "{label(key)}", "(no name)", "{label(key)}", "")'
+    return f'label_replace({expr}, "{label(key)}", "{NAMELESS}", "{label(key)}", "")'

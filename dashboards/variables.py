@@ -40,7 +40,6 @@ class Choice:
             .label(self.label)
             .datasource(DATASOURCE)
             .query({"query": asked, "refId": self.name})
-            .definition(asked)
             .multi(True)
             .include_all(True)
             # Also what has no such label at all: `.+` would lose the calls of agents without a name.

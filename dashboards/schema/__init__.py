@@ -1,0 +1,1 @@
+"""JSON Schemas of Grafana's classic boards, made by generate.py."""
