@@ -63,8 +63,8 @@ def answer(arguments: Namespace, settings: Config) -> Answer:
         why = getattr(error, "strerror", None) or str(error)
         raise Unusable(f"cannot serve at {where}: {why}; --port 0 takes any that is free") from error
     with viewer:
-        _say(viewer, arguments.open)
         try:
+            _say(viewer, arguments.open)
             viewer.serve_forever()
         except KeyboardInterrupt:
             return Answer({}, [Lines(["", "Stopped."])])

@@ -64,8 +64,9 @@ export function phrase(from: string, to: string, zone: Zone): string {
   const last = /^now-(\d+)([smhdwMy])$/.exec(from);
   const words: Record<string, string> = { s: 'second', m: 'minute', h: 'hour', d: 'day', w: 'week', M: 'month', y: 'year' };
   if (last && to === 'now') return `Last ${last[1]} ${words[last[2] ?? '']}${last[1] === '1' ? '' : 's'}`;
-  const [start, end] = [from, to].map((text) => (/^\d+$/.test(text) ? written(Number(text) / 1000, zone) : text));
-  return `${start} to ${end}`;
+  const [start, end] = [from, to].map((text) => (/^\d+$/.test(text) ? written(Number(text) / 1000, zone).replace(/:00$/, '') : text)) as [string, string];
+  const sameDay = /^\d{4}-/.test(start) && start.slice(0, 10) === end.slice(0, 10);
+  return `${start} to ${sameDay ? end.slice(11) : end}`;
 }
 
 function zoned(text: string, zone: Zone): string {

@@ -1,6 +1,6 @@
 /** Owns the choice of a time: the usual ranges, and any from and to. */
 
-import { phrase, range, type Zone } from './clock';
+import { moment, phrase, range, written, type Zone } from './clock';
 import { h } from './dom';
 
 export interface Times {
@@ -31,7 +31,7 @@ export function picker(times: Times, changed: (times: Times) => void): HTMLEleme
 }
 
 function exact(times: Times, choose: (next: Partial<Times>) => void): HTMLElement {
-  const shown = (text: string): string => (/^\d+$/.test(text) ? phrase(text, text, times.zone).split(' to ')[0] ?? text : text);
+  const shown = (text: string): string => (/^\d+$/.test(text) ? written(Number(text) / 1000, times.zone) : text);
   const from = h('input', { id: 'from', value: shown(times.from), autocomplete: 'off', spellcheck: 'false' });
   const to = h('input', { id: 'to', value: shown(times.to), autocomplete: 'off', spellcheck: 'false' });
   const wrong = h('p', { class: 'wrong', role: 'alert' });
@@ -59,7 +59,6 @@ function option(value: string, text: string, chosen: string): HTMLElement {
 
 /** A date is kept as milliseconds, as in Grafana's addresses. */
 function stored(text: string, zone: Zone): string {
-  if (text.startsWith('now')) return text.trim();
-  const found = range(text, 'now+100y', 0, zone) ?? range(text, '99999999999999', Date.now() / 1000, zone);
-  return found ? String(Math.round(found.from * 1000)) : text;
+  const at = text.startsWith('now') ? null : moment(text, 0, zone);
+  return at === null ? text.trim() : String(Math.round(at * 1000));
 }

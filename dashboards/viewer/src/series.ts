@@ -99,9 +99,9 @@ async function dotted(panel: Panel, target: Target, question: Question): Promise
 
 function name(target: Target, labels: Labels, keys: number, scope: Scope): string {
   const format = target.legendFormat ?? '';
-  if (format && format !== '__auto') return sentence(format.replace(LEGEND, (_, key: string) => labels[key] ?? ''), scope).trim();
+  if (format && format !== '__auto') return sentence(format.replace(LEGEND, (_, key: string) => labels[key] ?? ''), scope).trim() || '(none)';
   const pairs = Object.entries(labels).filter(([key]) => key !== '__name__');
-  if (keys === 1 && pairs.length === 1) return pairs[0]?.[1] ?? '';
+  if (keys === 1 && pairs.length === 1) return pairs[0]?.[1] || '(none)';
   if (pairs.length === 0) return labels['__name__'] ?? 'Value';
   return `${labels['__name__'] ?? ''}{${pairs.map(([key, value]) => `${key}="${value}"`).join(', ')}}`;
 }

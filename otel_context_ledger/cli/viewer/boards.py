@@ -16,11 +16,13 @@ from otel_context_ledger.cli.calls import Unusable
 # An installed wheel has the boards beside this module; a checkout has them where they are made.
 PACKAGED = Path(__file__).with_name("boards")
 MADE = Path(__file__).parents[3] / "dashboards" / "dist"
+# In the order in which one would look; boards of others follow by their files' names.
+ORDER = tuple(f"context-ledger-{name}" for name in ("reuse", "misses", "compaction", "cost", "fleet"))
 MAX_BYTES, MAX_BOARDS = 8 * 2**20, 64
 
 
 def load(folder: Path | None = None) -> list[dict[str, Any]]:
-    """The boards of a folder, or those that ship, by file name. Raises Unusable where there is none, or one is none."""
+    """The boards of a folder, or those that ship. Raises Unusable where there is none, or one is none."""
     place = folder or (PACKAGED if PACKAGED.is_dir() else MADE)
     try:
         files = sorted(one for one in place.iterdir() if one.suffix == ".json")
@@ -30,7 +32,8 @@ def load(folder: Path | None = None) -> list[dict[str, Any]]:
         raise Unusable(f"no board is in {place}; a board is Grafana's dashboard JSON, in a file that ends in .json")
     if len(files) > MAX_BOARDS:
         raise Unusable(f"{place} has {len(files)} boards, and the page shows {MAX_BOARDS} at most")
-    return [_board(file) for file in files]
+    found = [_board(file) for file in files]
+    return sorted(found, key=lambda board: ORDER.index(board["uid"]) if board["uid"] in ORDER else len(ORDER))
 
 
 def _board(file: Path) -> dict[str, Any]:

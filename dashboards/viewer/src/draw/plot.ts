@@ -43,7 +43,7 @@ export function plot(holder: HTMLElement, lines: Line[], found: Found, canvas: C
   const options: uPlot.Options = {
     width: holder.clientWidth,
     height: holder.clientHeight,
-    padding: [8, 12, 0, 0],
+    padding: [8, 22, 0, 0],
     legend: { show: false },
     cursor: { sync: { key: 'board' }, y: false, drag: { x: true, y: false, setScale: false }, points: { size: 6 } },
     scales: { x: { time: true, range: [found.range.from, found.range.to] }, ...scales(lines, piled) },
@@ -109,10 +109,9 @@ function axes(lines: Line[], { theme }: Canvas): uPlot.Axis[] {
   }));
 }
 
-/** As few decimals as tell the labels apart. */
+/** As exact as they are, whatever a board says of its values. */
 function labels(splits: number[], look: Look): string[] {
-  const texts = [0, 1, 2, undefined].map((decimals) => splits.map((value) => written(value, { ...look, decimals, mappings: [] }).text));
-  return texts.find((some) => new Set(some).size === some.length) ?? texts.at(-1) ?? [];
+  return splits.map((value) => written(value, { ...look, decimals: undefined, mappings: [] }).text);
 }
 
 function drawn(line: Line, piled: boolean, scale: string): uPlot.Series {
@@ -205,7 +204,7 @@ function marked(chart: uPlot, { marks, theme }: Canvas): void {
     const colour = paint(mark.colour, theme);
     pen.fillStyle = faded(colour, 0.08);
     if (right > left) pen.fillRect(left, chart.bbox.top, right - left, chart.bbox.height);
-    pen.strokeStyle = faded(colour, 0.7);
+    pen.strokeStyle = faded(colour, 0.5);
     pen.lineWidth = devicePixelRatio;
     pen.setLineDash([4 * devicePixelRatio, 4 * devicePixelRatio]);
     pen.beginPath();

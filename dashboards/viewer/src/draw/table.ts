@@ -92,7 +92,8 @@ function cell(one: Shown, at: number, first: boolean, all: Shown[], canvas: Canv
   const told = typeof value === 'string' ? { text: value || '(none)', colour: undefined } : written(value, one.look);
   const content = linked(one, at, text ?? told.text, all, canvas);
   const styles = painted(value, told.colour, one, canvas);
-  return h(first ? 'th' : 'td', { class: one.ref ? 'figure' : '', styles, ...(first ? { scope: 'row' } : {}) }, ...content);
+  const kind = [one.ref ? 'figure' : '', value === null && !told.colour ? 'dim' : ''].join(' ').trim();
+  return h(first ? 'th' : 'td', { class: kind, styles, ...(first ? { scope: 'row' } : {}) }, ...content);
 }
 
 function painted(value: Cell, mapped: string | undefined, one: Shown, canvas: Canvas): Record<string, string> {
