@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from otel_context_ledger.cli import main
+from tests.markup import tables, tree
 from tests.test_cli import Terminal
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -128,7 +129,22 @@ def test_the_readme_shows_what_is_printed(demo: Any, command: str, monkeypatch: 
 
 def test_the_second_act_ends_with_the_price_of_a_success(demo: Any) -> None:
     """One task, one success: what it cost is what both attempts cost together."""
-    last = demo.stdout.splitlines()[-1]
+    last = demo.stdout.splitlines()[-3]
     whole, *parts = map(float, re.findall(r"\$([0-9.]+\d)", last))
     assert last.startswith("Cost per successful task: ")
     assert (len(parts), abs(whole - sum(parts)) < 0.0002) == (2, True)
+
+
+def test_the_demo_ends_with_one_page_of_its_ledgers(demo: Any) -> None:
+    """The last line says where it is, and the page names what was planted: the causes of the first act and the verdicts
+    of the second, in tables above the timelines."""
+    file = Path(demo.args[-1]).with_name("report.html")
+    assert demo.stdout.splitlines()[-1].startswith(f"The report of 27 calls in 3 sessions is in {file} (")
+    found = tables(tree(file.read_text("utf-8")))
+    causes = found["Causes of misses; the letters are those of the timelines"][1:]
+    wrong = found["Wrong contexts; a high share read from the cache made none of them right"][1:]
+    planted = {cause for _, _, cause, *_ in PLANTED}
+    assert planted - {row[1] for row in causes} == set()
+    assert {(row[0], row[1]) for row in wrong} == {
+        ("constraints", "lost"), ("repository", "stale"), ("tools", "contract_changed"),
+    }  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import anthropic
@@ -14,6 +15,7 @@ from opentelemetry import trace
 
 from otel_context_ledger import semconv as s
 from otel_context_ledger import session
+from otel_context_ledger.cli import main
 from otel_context_ledger.invocation import Desk
 from otel_context_ledger.telemetry import SCOPE
 from tests.conftest import Ledger, Signals, flat
@@ -62,6 +64,18 @@ def test_nothing_is_left_on_the_machine_but_the_ledger(left: Left) -> None:
 def test_nothing_leaves_but_what_may(left: Left, places: frozenset[str]) -> None:
     """PV01 PV02 PV03 PV06: no part of a marker, in any spelling, is in a byte that was exported, written or logged."""
     assert found(places - set(MAY_LEAVE), left.raw) == set()
+
+
+def test_a_report_holds_nothing_but_what_may_leave(left: Left, places: frozenset[str], tmp_path: Path) -> None:
+    """A page that is made of the ledger, in a place whose name is a marker too, is as free of content as the ledger."""
+    folder = tmp_path / mark("machine.ledger")
+    folder.mkdir()
+    (folder / "ledger.jsonl").write_bytes(left.ledger)
+    out = str(tmp_path / "page")
+    assert main(["report", str(folder / "ledger.jsonl"), "--limit-sessions", "1000", "--html", out]) == 0
+    page = Path(out).read_bytes()
+    assert found(places - set(MAY_LEAVE), [page]) == set()
+    assert {"named.session", "sent.model"} - found(places, [page]) == set()
 
 
 PRIVACY = {key.removeprefix("context_ledger."): row["privacy"] for key, row in EVERY.items()}

@@ -36,7 +36,7 @@ ECHOES = {"err-400-": 400, "err-429-": 429, "err-500-": 500}
 class Left:
     """What is left of some runs: `texts` are (attribute, text) of all that can be decoded, `raw` every byte sent or
     written, `made` the names of files that were not there before, `lines` those of calls, `planted` and `ended` what
-    the program says of itself, `wire` what the provider got of it."""
+    the program says of itself, `wire` what the provider got of it, `ledger` the ledger file."""
 
     texts: Sequence[tuple[str, str]]
     raw: Sequence[bytes]
@@ -46,6 +46,7 @@ class Left:
     ended: Mapping[str, int]
     stderr: str
     wire: Sequence[bytes]
+    ledger: bytes
 
 
 PLACES_OF_MACHINE = frozenset({
@@ -196,7 +197,7 @@ def runs(folder: Path, times: int = 1, *arguments: str, **settings: str) -> Left
     raw = [*(message.SerializeToString() for message in messages), *files, stderr.encode()]
     names = frozenset(path.name for path in made)
     planted = frozenset(place for one in said for place in one["planted"])
-    return Left(texts, raw, names, entries, planted, said[0]["ended"], stderr, wire)
+    return Left(texts, raw, names, entries, planted, said[0]["ended"], stderr, wire, _ledger(folder).read_bytes())
 
 
 def _ledger(folder: Path) -> Path:

@@ -74,7 +74,7 @@ def _wrong(calls: Sequence[Call]) -> Figure:
         return Figure("Wrong context", UNKNOWN, f"no check could judge a call; {checks.NO_PROOF}")
     found = [call for call in judged if wrong(call)]
     over = f"of {plural(len(judged), 'call')} that a check could judge{_unknown(len(calls) - len(judged))}"
-    told = f"{over}: {checks.tally(checks.of_all(found))}" if found else over
+    told = f"{checks.tally(checks.of_all(found))}; {over}" if found else over
     return Figure("Wrong context", plural(len(found), "call"), told, bool(found))
 
 
