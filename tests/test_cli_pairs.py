@@ -23,7 +23,7 @@ __all__ = ["place", "run"]
 # How each command is called; a command that is not here fails a test below.
 COMMANDS = {
     "show": (), "explain": ("LAST",), "diff": ("LAST-1", "LAST"), "tasks": (), "diagnose": (), "verify": (),
-    "report": (),    "outcome": ("T-1", "--attempt", "1", "--constraints", "violated"), "doctor": (),
+    "report": (), "outcome": ("T-1", "--attempt", "1", "--constraints", "violated"), "doctor": (),
 }  # fmt: skip
 TRAIL = {"segments": {"base": None, "keep": 0, "add": [["system", "system", 9, f"xxh3:{'0' * 32}"]]}}
 HELD = {
