@@ -1,7 +1,7 @@
 """The program: calls every dialect in every way, with a marker in every part, and has them end in every way.
 
 `python -m tests.privacy.program URL [short]` prints, as one JSON object, the places where it planted a marker and how
-its calls ended. It knows nothing of the ledger but the names that a program may give.
+its calls ended. It knows nothing of the ledger but the names that a program may give, and waits for its threads.
 """
 
 from __future__ import annotations
@@ -33,10 +33,13 @@ from otel_context_ledger import (
 )
 from otel_context_ledger.correctness.constraints import Match
 from otel_context_ledger.correctness.wording import Wording
+from otel_context_ledger.instrumentation import ContextLedgerInstrumentor
 from tests import ways
 from tests.privacy import markers
 
 FILL = "Read the file before you write to it, and say what you changed. " * 40
+# Seconds for what takes milliseconds where nobody else uses the machine.
+PATIENCE = 60.0
 SUMMARISE = "Your task is to create a detailed summary of the conversation so far."
 PLANTED: set[str] = set()
 ENDED: dict[str, int] = {}
@@ -679,8 +682,11 @@ def main(url: str, parts: tuple[Callable[[str], None], ...]) -> None:
     logging.getLogger("otel_context_ledger").setLevel(logging.DEBUG)
     logging.getLogger("otel_context_ledger").addHandler(logging.StreamHandler(sys.stderr))
     say_what_is_live()
+    ledger = ContextLedgerInstrumentor()
+    ledger.look(PATIENCE)
     for part in parts:
         part(url)
+    ledger.flush(PATIENCE)
     print(json.dumps({"planted": sorted(PLANTED), "ended": ENDED}))
 
 
