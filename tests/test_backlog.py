@@ -43,7 +43,7 @@ class Family:
 
 
 def test_what_a_job_puts_is_done_right_after_it() -> None:
-    """Whoever waits for a job has waited for what it puts, for which there is always room."""
+    """AR17: whoever waits for a job has waited for what it puts, for which there is always room."""
     family = Family()
     with closing(family.backlog) as backlog:
         threading.Thread(target=family.gate.set).start()
@@ -52,7 +52,7 @@ def test_what_a_job_puts_is_done_right_after_it() -> None:
 
 
 def test_what_a_job_puts_at_the_end_is_done() -> None:
-    """A job that was taken before the end loses nothing of what it puts then."""
+    """AR17: a job that was taken before the end loses nothing of what it puts then."""
     family = Family()
     closes = threading.Thread(target=family.backlog.close, args=(60,))
     closes.start()

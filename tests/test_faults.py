@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -211,6 +211,13 @@ def noise(monkeypatch: pytest.MonkeyPatch) -> Iterator[Noise]:
     logging.getLogger().removeHandler(listening)
 
 
+def differences(bare: Sequence[list[Any]], seen: Sequence[list[Any]]) -> Iterator[str]:
+    """What a program sees and sends with us and not without, or the other way round."""
+    for what, one, other in zip(("saw", "sent"), bare, seen, strict=True):
+        if one != other:
+            yield f"the program {what} something else: {one} and not {other}"
+
+
 class Trial:
     """One program, without us and with one function of ours failing."""
 
@@ -248,7 +255,7 @@ class Trial:
         self.begin()
         with faults.failing(code, self.functions, error):
             try:
-                found = [] if self.instrumented() == self.bare else ["the program saw or sent something else"]
+                found = [*differences(self.bare, self.instrumented())]
             except Exception as raised:  # noqa: BLE001
                 found = [f"instrument() or uninstrument() raised {raised!r}"]
         return [f"{faults.named(code)}: {what}" for what in (*found, *self.told(), *self.unhealed())]

@@ -465,7 +465,7 @@ print("last", flush=True)
 
 
 def test_calls_while_the_program_exits(provider: Provider, tmp_path: Path) -> None:
-    """Calls that daemon threads go on to make after the ledger was closed are as they would be without us, and nothing
+    """AR16: calls that daemon threads go on to make after the ledger was closed are as they would be without us, and nothing
     is said of them."""
     program = (
         "import atexit, time\nanswers = []\n"

@@ -579,7 +579,7 @@ class TestWatcher:
             assert seen(lambda want=want: watcher.latest() == want)
 
     def test_a_look_that_is_asked_for(self, repository: Path):
-        """Whoever asks for a look waits for no rest before it."""
+        """AR18: whoever asks for a look waits for no rest before it."""
         watcher = Watcher(repository, lambda: 7.0, min_interval=600)
         watcher.start()
         for text in ("x = 2\n", "x = 3\n"):
