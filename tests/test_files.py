@@ -199,7 +199,7 @@ class TestShelf:
         shelf.stop(PATIENCE)
 
     def test_a_look_that_is_asked_for(self, repository: Path):
-        """AR18: whoever asks for a look waits for no rest before it, and is told when all that is wanted was looked at."""
+        """AR18: whoever asks for a look waits for no rest, and is told when all that is wanted was looked at."""
         shelf = Shelf(repository, time.time, min_interval=600, idle=600)
         shelf.start()
         assert shelf.ask()(PATIENCE)
@@ -383,7 +383,7 @@ def test_a_branch_switched_by_the_shell(provider: Provider, watched: Ledger, rep
 
 
 def test_what_a_program_has_looked_at(provider: Provider, watched: Ledger, repository: Path) -> None:
-    """AR18: a program that asks for a look, and waits for it, knows that its next call tells the repository as it is."""
+    """AR18: after a look that a program asked for and waited for, its next call tells the repository as it is."""
     agent, told = Agent(provider, watched), []
     for text in ("x = 2\n", "x = 3\n"):
         (repository / "a.py").write_text(text)

@@ -465,8 +465,8 @@ print("last", flush=True)
 
 
 def test_calls_while_the_program_exits(provider: Provider, tmp_path: Path) -> None:
-    """AR16: calls that daemon threads go on to make after the ledger was closed are as they would be without us, and nothing
-    is said of them."""
+    """AR16: calls that daemon threads go on to make after the ledger was closed are as they would be without us, and
+    nothing is said of them."""
     program = (
         "import atexit, time\nanswers = []\n"
         "def at_exit():\n    until = len(answers) + 12\n    while len(answers) < until:\n        time.sleep(0.01)\n"
