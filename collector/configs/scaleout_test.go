@@ -79,7 +79,7 @@ type tier struct {
 }
 
 // newTier starts a gateway and two ledgers on topics of their own, and waits until both have a share of the sessions.
-func newTier(t *testing.T) *tier {
+func newTier(t *testing.T, more ...string) *tier {
 	t.Helper()
 	broker := os.Getenv("KAFKA_BROKER")
 	if broker == "" {
@@ -87,8 +87,8 @@ func newTier(t *testing.T) *tier {
 	}
 	mark := strconv.FormatInt(time.Now().UnixNano(), 36)
 	topics := []string{"TRACES_TOPIC=spans-" + mark, "LOGS_TOPIC=logs-" + mark}
-	made := &tier{gateway: start(t, "scale-out-gateway.yaml", t.TempDir(), topics...), settings: append(topics,
-		"--set=receivers::kafka/traces::group_id=traces-"+mark, "--set=receivers::kafka/logs::group_id=logs-"+mark)}
+	made := &tier{gateway: start(t, "scale-out-gateway.yaml", t.TempDir(), topics...), settings: append(append(topics,
+		"--set=receivers::kafka/traces::group_id=traces-"+mark, "--set=receivers::kafka/logs::group_id=logs-"+mark), more...)}
 	made.exchange(t, "first", 1, 1) // makes the topics, which consumers want to be there
 	for _, name := range []string{"a", "b"} {
 		made.ledgers = append(made.ledgers, made.ledger(t, name, t.TempDir()))
@@ -100,7 +100,8 @@ func newTier(t *testing.T) *tier {
 // ledger starts a ledger of a name, its files in a folder.
 func (r *tier) ledger(t *testing.T, name, folder string) *running {
 	t.Helper()
-	return start(t, "scale-out-ledger.yaml", folder, append([]string{"REPLICA=" + name}, r.settings...)...)
+	return start(t, "scale-out-ledger.yaml", folder, append([]string{"REPLICA=" + name, "--config=testdata/watched.yaml"},
+		r.settings...)...)
 }
 
 // warmUp sends calls of other sessions until both ledgers have some, and for both signals.

@@ -118,7 +118,9 @@ func (d *desk) annotate(ctx context.Context, found []*record) {
 	now := time.Now()
 	slices.SortStableFunc(found, func(a, b *record) int { return a.call.Place.Start.Compare(b.call.Place.Start) })
 	d.guard(ctx, "fold", func() { fold(found) })
+	gap := d.arrived(ctx, now)
 	for _, told := range found {
+		told.call.Place.Break = gap
 		d.guard(ctx, "judge", func() {
 			if told.kind != normalise.Outcome {
 				d.state.Observe(&told.call, now)
@@ -155,6 +157,9 @@ func (r *record) write() {
 	}
 	if _, told := r.attrs.Get(semconv.ContextLedgerPrefixLocator); told {
 		r.call.Context.Locator = nil // it is the longest part of an entry, and stays as it was told
+	}
+	if r.call.Verdict.By == semconv.JudgedByCollector {
+		r.call.Withdraw(r.attrs)
 	}
 	r.call.Write(r.attrs)
 	if r.kind == normalise.Call && !r.ours() {

@@ -298,6 +298,23 @@ func (c *Call) Write(attrs pcommon.Map) {
 	}
 }
 
+// judged has what only a verdict says.
+var judged = []string{
+	semconv.ContextLedgerMissCause, semconv.ContextLedgerMissDetail, semconv.ContextLedgerMissSecondary,
+	semconv.ContextLedgerMissEvidence, semconv.ContextLedgerMissConfidence, semconv.ContextLedgerMissSignificant,
+	semconv.ContextLedgerMissPositionSegment, semconv.ContextLedgerMissPositionIndex,
+	semconv.ContextLedgerMissPositionName, semconv.ContextLedgerMissPositionOffset,
+	semconv.ContextLedgerMissPositionKind, semconv.ContextLedgerReusableTokens, semconv.ContextLedgerAvoidableTokens,
+	semconv.ContextLedgerIdleSeconds, semconv.ContextLedgerRetentionSeconds, semconv.ContextLedgerVerdictConflict,
+}
+
+// Withdraw takes away what an earlier verdict said and this one does not: a hit has no cause.
+func (c *Call) Withdraw(attrs pcommon.Map) {
+	attrs.RemoveIf(func(key string, _ pcommon.Value) bool {
+		return strings.HasPrefix(key, ours) && slices.Contains(judged, key) && !Known(fields[key](c))
+	})
+}
+
 // typical is how many attributes a call is told by, most times: room for them is made at once.
 const typical = 24
 

@@ -35,13 +35,15 @@ type Call struct {
 }
 
 // Place is where and when the call was seen. Of a log record that says only when the call ended, Start is End less the
-// duration where that is known, else the same as End.
+// duration where that is known, else the same as End. Break is the number that a ledger gave the last gap in the queue by
+// which it came; 0 is none.
 type Place struct {
 	Trace  pcommon.TraceID
 	Span   pcommon.SpanID
 	Parent pcommon.SpanID
 	Start  time.Time
 	End    time.Time
+	Break  uint64
 }
 
 // Task says for whom the call was made. SessionSource is explicit, conversation_id, cache_key or lineage. Outcome is

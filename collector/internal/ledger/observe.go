@@ -53,16 +53,21 @@ func (s *State) Observe(c *call.Call, now time.Time) Seen {
 	}
 	named := traces.NamesOf(c)
 	if s.repeats(c, named) {
-		s.counts.repeated.Add(1)
-		return Seen{Repeated: true, View: s.verdicts.repeat(c, named)}
+		return s.again(c, named)
 	}
 	found := s.prompted(c)
 	byTrace(c)
 	seen := s.traced(c, named, found, now)
-	if c.Verdict.By == semconv.JudgedByCollector {
-		s.verdicts.keep(c, named, seen.View)
+	if seen.Repeated {
+		return s.again(c, named)
 	}
 	return seen
+}
+
+// again gives a call that was told of before what was said of it then.
+func (s *State) again(c *call.Call, named traces.Names) Seen {
+	s.counts.repeated.Add(1)
+	return Seen{Repeated: true, View: s.verdicts.repeat(c, named)}
 }
 
 // event says whether a record tells of a compaction, and of no call.
@@ -98,14 +103,11 @@ func byTrace(c *call.Call) {
 
 // repeats says whether a call was told of before, as a span and a log record of it, or a batch that is sent again.
 func (s *State) repeats(c *call.Call, named traces.Names) bool {
-	sought := named.Sought()
 	h := s.shard(c.Task.Session)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	found, _ := h.sessions.Get(c.Task.Session)
-	return found != nil && slices.ContainsFunc(sought.All(), func(name traces.Part) bool {
-		return slices.Contains(found.Told, name)
-	})
+	return found != nil && found.knows(named)
 }
 
 // traced holds a call against the traces of its session, and keeps its own.
@@ -119,13 +121,19 @@ func (s *State) traced(c *call.Call, named traces.Names, found *captured, now ti
 	rules := s.rules(trace, c)
 	if c.Task.Session == "" {
 		only := traces.Case{Now: trace, Usage: c.Usage, End: c.Request.End, Rules: rules, Verdict: c.Verdict.Provider}
-		return s.judge(c, found, &only, standing{kept: &record{}, now: now}).seen
+		seen := s.judge(c, found, &only, standing{kept: &record{}, now: now}).seen
+		s.verdicts.keep(c, named, seen.View)
+		return seen
 	}
 	others := s.elsewhere(c, trace)
 	h := s.shard(c.Task.Session)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	kept, held := h.known(c.Task.Session)
+	if kept.knows(named) {
+		// Its span and its log record came at once.
+		return Seen{Repeated: true}
+	}
 	if found != nil && found.partial {
 		kept.Partial, found = true, nil
 	}
@@ -135,14 +143,19 @@ func (s *State) traced(c *call.Call, named traces.Names, found *captured, now ti
 		past.Calls = slices.Concat(kept.Branches, others)
 	}
 	link := traces.Find(past, trace)
+	lost := kept.forgot(trace)
+	if link.Late || lost {
+		s.counts.late.Add(1)
+	}
+	if lost {
+		link = traces.Link{}
+	}
 	judged := s.judge(c, found, &traces.Case{
 		Link: link, Now: trace, Usage: c.Usage, End: c.Request.End, Rules: rules, Verdict: c.Verdict.Provider,
 		Compacted: compacted, Resumed: c.Ours() && unaware(c),
-	}, standing{kept, held, now})
-	if link.Late {
-		s.counts.late.Add(1)
-	}
-	judged.named = named
+	}, standing{kept, held, lost || kept.loaded || held && c.Place.Break > kept.heard, now})
+	judged.lost, judged.named = lost, named
+	s.verdicts.keep(c, named, judged.seen.View)
 	s.remember(h, kept, held, judged, now)
 	return judged.seen
 }
@@ -187,7 +200,7 @@ func (s *State) remember(h *shard, kept *record, held bool, judged judged, now t
 	if !held {
 		kept.Whole = judged.first
 	}
-	if c.Request.End != semconv.CallEndFailed && ownOf(c) {
+	if c.Request.End != semconv.CallEndFailed && ownOf(c) && !judged.lost {
 		s.note(trace, link)
 		trace.Plateau = judged.plateau
 		trace.Anchored(link)
@@ -201,14 +214,13 @@ func (s *State) remember(h *shard, kept *record, held bool, judged judged, now t
 		kept.Branches = append(kept.Branches, trace)
 		s.ends.enter(kept.Name, trace)
 		kept.Compacted = false
-		kept.loaded = false
+		kept.loaded, kept.heard = false, s.queues.breaks.Load()
 	}
-	told := judged.named.Known()
-	for _, name := range told.All() {
-		if len(kept.Told) == maxTold {
-			kept.Told = kept.Told[:copy(kept.Told, kept.Told[1:])]
+	if !judged.lost {
+		told := judged.named.Known()
+		for _, name := range told.All() {
+			kept.tell(name, trace.Closed)
 		}
-		kept.Told = append(kept.Told, name)
 	}
 	s.keep(h, kept, now)
 }

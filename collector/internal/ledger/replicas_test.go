@@ -121,6 +121,70 @@ func TestReplicaDiesAndComesBack(t *testing.T) {
 	}
 }
 
+// Partitions go to the other replica and come back while both live on. By what was left out of a partition a replica sees
+// that it missed calls: nothing is held against what it knew before, and each session is unknown once for each move.
+func TestPartitionsComeBackToAReplicaThatLivesOn(t *testing.T) {
+	calls, want := traffic(), alone(t)
+	moving := func(o *ledger.Options) { day(o); o.Moving = true }
+	replicas := []*ledger.State{state(t, moving), state(t, moving)}
+	offsets := map[int]int64{}
+	found := heard(calls, func(at int, one *call.Call) *ledger.State {
+		place := partition(one.Task.Session)
+		replica := replicas[place%2]
+		if at > len(calls)/3 && at < 2*len(calls)/3 {
+			replica = replicas[0]
+		}
+		spot := ledger.Spot{Topic: "spans", Partition: int64(place), Offset: offsets[place]}
+		offsets[place]++
+		one.Place.Break = replica.Arrived(spot, one.Place.End)
+		return replica
+	})
+	moves := map[string]int{}
+	for at, one := range calls {
+		if found[at] != want[at] {
+			moves[one.Task.Session]++
+			assert.Contains(t, []told{{semconv.CacheOutcomeHit, ""}, {found[at].outcome, semconv.MissCausePreviousUnknown}}, found[at])
+		}
+	}
+	assert.NotEmpty(t, moves)
+	for session, moved := range moves {
+		assert.LessOrEqual(t, moved, 2, session)
+		assert.Equal(t, 1, partition(session)%2, "a session that did not move")
+	}
+}
+
+// A gap is one move for the spans and the log records of a partition, which come back one after the other; another one of
+// the same topic is another move, and what comes again is none.
+func TestGapsInQueues(t *testing.T) {
+	made := state(t, asIs)
+	at := func(topic string, offset int64, minute int) uint64 {
+		now := day0.Add(time.Duration(minute) * time.Minute)
+		return made.Arrived(ledger.Spot{Topic: topic, Partition: 3, Offset: offset}, now)
+	}
+	assert.Equal(t, []uint64{0, 0, 0, 0}, []uint64{at("spans", 7, 0), at("logs", 9, 0), at("spans", 8, 0), at("spans", 7, 0)})
+	assert.Equal(t, []uint64{1, 1, 1}, []uint64{at("logs", 20, 1), at("spans", 19, 1), at("spans", 20, 1)}, "one move")
+	assert.EqualValues(t, 2, at("spans", 30, 1), "another move")
+	assert.EqualValues(t, 3, at("logs", 40, 9), "long after")
+	assert.Zero(t, made.Arrived(ledger.Spot{Topic: "spans", Partition: 4, Offset: 50}, day0), "another partition")
+}
+
+// A record of a call that comes when the session has had so many others that its name is forgotten is not judged by what
+// came after it, and a process's cold start in it is none.
+func TestCallThatIsToldAgainWhenItsNameIsForgotten(t *testing.T) {
+	made := state(t, asIs)
+	for number := range 60 {
+		observe(made, located(counted("s", number, int64(20*number), int64(20000+1000*number), int64(20000+1000*(number-1))), 2*number+1))
+	}
+	late := located(counted("s", 100, 200, 30000, 0), 21)
+	late.Verdict = call.Verdict{Outcome: semconv.CacheOutcomeCold, Cause: semconv.MissCauseColdStart}
+	late.Origin.EntryID = "e-10"
+	observe(made, late)
+	assert.Equal(t, call.Said{Outcome: semconv.CacheOutcomeCold, Cause: semconv.MissCauseColdStart}, late.Process)
+	assert.Equal(t, semconv.MissCausePreviousUnknown, late.Verdict.Cause)
+	next := counted("s", 61, 1300, 81000, 80000)
+	assert.True(t, observe(made, next).Known, "what came last is still what the next one goes on from")
+}
+
 // Replicas to which calls come in turn blame nothing that they cannot know.
 func TestReplicasInTurn(t *testing.T) {
 	split := func(o *ledger.Options) { day(o); o.Split = true }

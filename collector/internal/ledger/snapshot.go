@@ -82,7 +82,7 @@ func (s *State) take(at int) ([]record, bool) {
 	kept := make([]record, 0, h.sessions.Len())
 	for _, one := range h.sessions.All {
 		copied := *one
-		copied.Branches, copied.Told = slices.Clone(one.Branches), slices.Clone(one.Told)
+		copied.Branches, copied.Told, copied.Ends = slices.Clone(one.Branches), slices.Clone(one.Told), slices.Clone(one.Ends)
 		kept = append(kept, copied)
 	}
 	h.changed = false

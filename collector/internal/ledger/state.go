@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +31,10 @@ const sessionOverhead = 256
 // record is what is kept of one session. Whole says that it was seen from its first call on, Compacted that its history
 // was told to be compacted since the last call of its agent, Partial that the provider keeps its history, so that captured
 // requests are not whole. Seen is when it was told of last.
+//
+// Told are names of the last calls, Ends when these ended, and Forgotten is when the latest one ended whose names are not
+// among them any more, in seconds since the epoch: who ended no later may be told of again. A log record tells no more than
+// its end.
 type record struct {
 	Name      string
 	Branches  []*traces.Trace
@@ -37,14 +42,43 @@ type record struct {
 	Compacted bool
 	Partial   bool
 	Told      []traces.Part
+	Ends      []uint32
+	Forgotten uint32
 	Seen      time.Time
 	size      int64
-	// loaded says that calls may have gone elsewhere since the record was saved.
+	// loaded says that calls may have gone elsewhere since the record was saved, heard how often queues had left out
+	// something when the session was told of last.
 	loaded bool
+	heard  uint64
 }
 
+// knows says whether a call was told of before, as far as its names are remembered.
+func (r *record) knows(named traces.Names) bool {
+	sought := named.Sought()
+	return slices.ContainsFunc(sought.All(), func(name traces.Part) bool { return slices.Contains(r.Told, name) })
+}
+
+// tell notes that a call of a name was told of.
+func (r *record) tell(name traces.Part, closed float64) {
+	if len(r.Told) == maxTold && len(r.Ends) == maxTold {
+		r.Forgotten = max(r.Forgotten, r.Ends[0])
+	}
+	r.Told, r.Ends = moved(r.Told, name), moved(r.Ends, uint32(closed))
+}
+
+// moved is a list with one more, in the place of the first one where there is no more room.
+func moved[T any](items []T, one T) []T {
+	if len(items) == maxTold {
+		items = items[:copy(items, items[1:])]
+	}
+	return append(items, one)
+}
+
+// forgot says whether a call that is not known may have been told of before.
+func (r *record) forgot(trace *traces.Trace) bool { return uint32(trace.Closed) <= r.Forgotten }
+
 func (r *record) weigh() int64 {
-	size := sessionOverhead + len(r.Name) + 8*len(r.Told)
+	size := sessionOverhead + len(r.Name) + 8*len(r.Told) + 4*len(r.Ends)
 	for _, branch := range r.Branches {
 		size += branch.Size()
 	}
@@ -72,6 +106,7 @@ type State struct {
 
 	// Whoever holds a shard may take the locks below, and not the other way round.
 	verdicts verdicts
+	queues   queues
 	captured struct {
 		mu      sync.Mutex
 		prompts *prompts.Prompts

@@ -75,7 +75,26 @@ func TestSpanAndRecordOfOneCall(t *testing.T) {
 
 		assert.False(t, observe(made, pair[0]).Repeated)
 		assert.True(t, observe(made, pair[1]).Repeated)
+		assert.Equal(t, pair[0].Verdict, pair[1].Verdict)
 		assert.False(t, observe(made, next).Repeated)
+	}
+}
+
+// A span and a log record of one call that come at the same time are one call, and both say the same of it.
+func TestSpanAndRecordAtOnce(t *testing.T) {
+	made := state(t, asIs)
+	for number := range 2000 {
+		span, record := counted("s", number, int64(number), 20000, 0), counted("s", number, int64(number), 20000, 0)
+		span.Request.ResponseID, record.Request.ResponseID = fmt.Sprint("r", number), fmt.Sprint("r", number)
+		record.Place.Span = pcommon.SpanID{}
+		var repeated [2]bool
+		var both sync.WaitGroup
+		for at, one := range []*call.Call{span, record} {
+			both.Go(func() { repeated[at] = observe(made, one).Repeated })
+		}
+		both.Wait()
+		require.NotEqual(t, repeated[0], repeated[1])
+		require.Equal(t, span.Verdict, record.Verdict)
 	}
 }
 

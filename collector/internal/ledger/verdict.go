@@ -12,7 +12,8 @@ import (
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/traces"
 )
 
-// judged is a call with what was found out about it. First says that it was known to be its session's first.
+// judged is a call with what was found out about it. First says that it was known to be its session's first, lost that it
+// may have been told of before.
 type judged struct {
 	call    *call.Call
 	named   traces.Names
@@ -20,14 +21,16 @@ type judged struct {
 	trace   *traces.Trace
 	seen    Seen
 	first   bool
+	lost    bool
 	plateau int
 }
 
-// standing is what a call's session was before it.
+// standing is what a call's session was before it. Unsure says that calls of it may have come before that are not known.
 type standing struct {
-	kept *record
-	held bool
-	now  time.Time
+	kept   *record
+	held   bool
+	unsure bool
+	now    time.Time
 }
 
 // judge says what the cache did for a call, and writes it into the call where ours is the word that stands.
@@ -37,7 +40,7 @@ func (s *State) judge(c *call.Call, found *captured, one *traces.Case, was stand
 	switch {
 	case !ownOf(c):
 		aside(c, one)
-	case s.options.Split || was.kept.loaded:
+	case s.options.Split || was.unsure:
 		s.uncertain(c, one, was)
 	case found != nil && found.Draft.Link.Head != nil:
 		result.seen.View, result.seen.Known = ByContent, true
@@ -141,7 +144,8 @@ func began(one *traces.Case, was standing) bool {
 
 // older says whether a call is not its session's first: one that is not known here may have had its calls at another ledger.
 func (s *State) older(one *traces.Case, was standing) bool {
-	elsewhere := (s.options.Moving || s.options.Split) && !was.held && one.Now.Messages > traces.MaxFirst
+	divided, known := s.options.Moving || s.options.Split, was.held && !one.Link.Late
+	elsewhere := divided && !known && one.Now.Messages > traces.MaxFirst
 	return elsewhere || began(one, was)
 }
 

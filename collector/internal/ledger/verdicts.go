@@ -8,6 +8,7 @@ import (
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/call"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/recent"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/semconv"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/traces"
 )
 
@@ -33,7 +34,11 @@ func under(session uint64, name traces.Part) uint64 {
 	return bits.RotateLeft64(session, 32) ^ uint64(name)
 }
 
+// keep notes what a collector said of a call.
 func (v *verdicts) keep(c *call.Call, named traces.Names, view string) {
+	if c.Verdict.By != semconv.JudgedByCollector {
+		return
+	}
 	said := &given{c.Verdict, c.Context.IdentityChanged, c.Context.Comparable, view}
 	session, known := xxh3.HashString(c.Task.Session), named.Known()
 	v.mu.Lock()
@@ -45,10 +50,10 @@ func (v *verdicts) keep(c *call.Call, named traces.Names, view string) {
 
 // repeat writes into a call what was written into it before, as far as that is still known.
 func (v *verdicts) repeat(c *call.Call, named traces.Names) string {
-	session, known := xxh3.HashString(c.Task.Session), named.Known()
+	session, sought := xxh3.HashString(c.Task.Session), named.Sought()
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for _, name := range known.All() {
+	for _, name := range sought.All() {
 		said, known := v.last.Get(under(session, name))
 		if !known {
 			continue
