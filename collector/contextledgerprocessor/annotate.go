@@ -29,6 +29,11 @@ type record struct {
 // records has those that were written down, to be used anew: what is known of a call takes more than a kilobyte.
 var records = sync.Pool{New: func() any { return new(record) }}
 
+func (r *record) reset() {
+	r.call.Reset()
+	r.kind, r.attrs = normalise.None, pcommon.Map{}
+}
+
 // sighted is what was read from a batch: the records that tell of something, and of every one its dialect, in order.
 type sighted struct {
 	found    []*record
@@ -49,7 +54,7 @@ func (d *desk) read(ctx context.Context, into *sighted, attrs pcommon.Map, step 
 	into.dialects = append(into.dialects, dialect)
 	switch {
 	case !whole:
-		*into.spare = record{}
+		into.spare.reset()
 	case into.spare.kind != normalise.None:
 		into.spare.attrs = attrs
 		into.found, into.spare = append(into.found, into.spare), nil
@@ -59,7 +64,7 @@ func (d *desk) read(ctx context.Context, into *sighted, attrs pcommon.Map, step 
 // done lays the records aside for the next batch.
 func (s *sighted) done() {
 	for _, used := range s.found {
-		*used = record{}
+		used.reset()
 		records.Put(used)
 	}
 	if s.spare != nil {
@@ -119,16 +124,18 @@ func (d *desk) annotate(ctx context.Context, found []*record) {
 	slices.SortStableFunc(found, func(a, b *record) int { return a.call.Place.Start.Compare(b.call.Place.Start) })
 	d.guard(ctx, "fold", func() { fold(found) })
 	gap := d.arrived(ctx, now)
+	counts := newCounts()
 	for _, told := range found {
 		told.call.Place.Break = gap
 		d.guard(ctx, "judge", func() {
 			if told.kind != normalise.Outcome {
 				d.state.Observe(&told.call, now)
 			}
-			d.tell(ctx, told)
+			counts.add(told)
 			told.write()
 		})
 	}
+	d.tell(ctx, counts)
 }
 
 // fold makes an aggregate of each record that another one tells better: a call is told once, whoever else tells of it.
@@ -156,7 +163,7 @@ func (r *record) write() {
 		r.call.Origin.CountedBy = semconv.CountedByNone
 	}
 	if _, told := r.attrs.Get(semconv.ContextLedgerPrefixLocator); told {
-		r.call.Context.Locator = nil // it is the longest part of an entry, and stays as it was told
+		r.call.Context.Locator = r.call.Context.Locator[:0] // it is the longest part of an entry, and stays as it was told
 	}
 	if r.call.Verdict.By == semconv.JudgedByCollector {
 		r.call.Withdraw(r.attrs)
@@ -169,24 +176,51 @@ func (r *record) write() {
 
 func (r *record) ours() bool { return r.call.Origin.Dialect == normalise.Ours }
 
-// tell counts in the processor's own telemetry.
-func (d *desk) tell(ctx context.Context, told *record) {
+// counts are of a batch what the processor tells of calls in its own telemetry: by dialect, how many there are and of how
+// many the input is ambiguous; by cause and judge, their verdicts.
+type counts struct {
+	calls, ambiguous map[string]int64
+	verdicts         map[[2]string]int64
+	overfull         int64
+}
+
+func newCounts() *counts {
+	return &counts{calls: map[string]int64{}, ambiguous: map[string]int64{}, verdicts: map[[2]string]int64{}}
+}
+
+func (c *counts) add(told *record) {
 	if told.kind != normalise.Call {
 		return
 	}
-	dialect := d.words.dialect(told.call.Origin.Dialect)
-	d.telemetry.ProcessorContextLedgerCalls.Add(ctx, 1, dialect)
+	dialect := told.call.Origin.Dialect
+	c.calls[dialect]++
 	if strings.HasPrefix(told.call.Origin.Rule, ambiguousRule) {
-		d.telemetry.ProcessorContextLedgerAmbiguous.Add(ctx, 1, dialect)
+		c.ambiguous[dialect]++
 	}
-	if overfull(told.call.Usage) {
-		d.telemetry.ProcessorContextLedgerInvariantViolations.Add(ctx, 1)
+	if overfull(&told.call.Usage) {
+		c.overfull++
 	}
-	d.telemetry.ProcessorContextLedgerVerdicts.Add(ctx, 1, d.words.verdict(told.call.Verdict.Cause, told.call.Verdict.By))
+	c.verdicts[[2]string{told.call.Verdict.Cause, told.call.Verdict.By}]++
+}
+
+// tell counts in the processor's own telemetry.
+func (d *desk) tell(ctx context.Context, found *counts) {
+	for dialect, many := range found.calls {
+		d.telemetry.ProcessorContextLedgerCalls.Add(ctx, many, d.words.dialect(dialect))
+	}
+	for dialect, many := range found.ambiguous {
+		d.telemetry.ProcessorContextLedgerAmbiguous.Add(ctx, many, d.words.dialect(dialect))
+	}
+	if found.overfull > 0 {
+		d.telemetry.ProcessorContextLedgerInvariantViolations.Add(ctx, found.overfull)
+	}
+	for said, many := range found.verdicts {
+		d.telemetry.ProcessorContextLedgerVerdicts.Add(ctx, many, d.words.verdict(said[0], said[1]))
+	}
 }
 
 // overfull tells whether more was read from and written to the cache than was sent: then there is no rest of the input.
-func overfull(usage call.Usage) bool {
+func overfull(usage *call.Usage) bool {
 	return usage.Input != nil && usage.Uncached() == nil && usage.Unreported() == nil
 }
 

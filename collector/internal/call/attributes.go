@@ -387,7 +387,7 @@ func Take(at any, value pcommon.Value) bool {
 	case *[]string:
 		*field = texts(value)
 	case *[]Boundary:
-		*field = boundaries(value)
+		*field = boundaries((*field)[:0], value)
 	case *time.Time:
 		*field = seconds(value)
 	}
@@ -496,21 +496,19 @@ func texts(value pcommon.Value) []string {
 	return found
 }
 
-// boundaries gives the entries of a locator that tell one, no more than a locator can have.
-func boundaries(value pcommon.Value) []Boundary {
+// boundaries adds the entries of a locator that tell one, no more than a locator can have.
+func boundaries(found []Boundary, value pcommon.Value) []Boundary {
 	if value.Type() != pcommon.ValueTypeSlice {
-		return nil
+		return found
 	}
-	var found []Boundary
+	found = slices.Grow(found, min(value.Slice().Len(), maxBoundaries))
 	for _, item := range value.Slice().All() {
-		boundary, ok := ReadBoundary(text(item))
-		if !ok || len(found) == maxBoundaries {
-			continue
+		if boundary, ok := ReadBoundary(text(item)); ok && len(found) < maxBoundaries {
+			found = append(found, boundary)
 		}
-		if found == nil {
-			found = make([]Boundary, 0, min(value.Slice().Len(), maxBoundaries))
-		}
-		found = append(found, boundary)
+	}
+	if len(found) == 0 {
+		return nil
 	}
 	return found
 }

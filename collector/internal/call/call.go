@@ -268,6 +268,14 @@ type Content struct {
 	Messages [][]byte
 }
 
+// Reset makes the call one of which nothing is known. It keeps room for the boundaries of the next one; who has those of
+// this one must not keep them.
+func (c *Call) Reset() {
+	room := c.Context.Locator
+	clear(room)
+	*c = Call{Context: Context{Locator: room[:0]}}
+}
+
 // cacheParts are the parts of the cache identity, in the words of context_ledger.part.
 var cacheParts = []string{
 	"provider_surface", "model", "effort", "policy_wire", "tools_wire", "summary", "cache_key", "service_tier",

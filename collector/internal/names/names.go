@@ -1,5 +1,5 @@
 // Package names owns sets of attribute names that are asked for names which they mostly do not have: a look at the first
-// character and the length refuses most of them.
+// character, the last one and the length refuses most of them.
 package names
 
 import (
@@ -9,8 +9,9 @@ import (
 
 // Index numbers names in the order in which they are added. The zero value is empty.
 type Index struct {
-	lengths [256]uint64
-	numbers map[string]int
+	// By the first and by the last character of names, their lengths, of which 64 are told apart.
+	first, last [256]uint64
+	numbers     map[string]int
 }
 
 // Add gives the number of a name, a new one if it has none yet.
@@ -24,14 +25,15 @@ func (x *Index) Add(name string) int {
 	number := len(x.numbers)
 	x.numbers[name] = number
 	if name != "" {
-		x.lengths[name[0]] |= 1 << (len(name) % 64)
+		x.first[name[0]] |= 1 << (len(name) % 64)
+		x.last[name[len(name)-1]] |= 1 << (len(name) % 64)
 	}
 	return number
 }
 
 // Of gives the number of a name; false where it has none. The empty name has none.
 func (x *Index) Of(name string) (int, bool) {
-	if name == "" || x.lengths[name[0]]>>(len(name)%64)&1 == 0 {
+	if name == "" || x.first[name[0]]&x.last[name[len(name)-1]]>>(len(name)%64)&1 == 0 {
 		return 0, false
 	}
 	number, known := x.numbers[name]

@@ -253,7 +253,7 @@ func (s *Scope) read(named []string, attrs pcommon.Map, into *call.Call) (Kind, 
 	}
 	kind := s.n.foreign(own, &subject, seen, into)
 	if kind == None {
-		*into = call.Call{}
+		into.Reset()
 	}
 	return kind, name
 }

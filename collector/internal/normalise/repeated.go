@@ -20,7 +20,7 @@ type seat struct {
 // names is the better one's, too: a third record that names it, beside them, is the same call.
 func Repeated(calls []*call.Call) []bool {
 	found := make([]bool, len(calls))
-	spans, answers, better := map[seat]int{}, map[string]int{}, map[int]int{}
+	spans, answers, better := make(map[seat]int, len(calls)), make(map[string]int, len(calls)), map[int]int{}
 	for i, one := range calls {
 		if at := (seat{one.Place.Trace, one.Place.Span}); !at.trace.IsEmpty() && !at.span.IsEmpty() {
 			spans[at] = i
