@@ -32,6 +32,12 @@ var without = []string{
 // pair has the same measurement of two collectors, side by side in one round.
 type pair[T any] struct{ bare, ledger T }
 
+// round is that of their throughput: with the ledger and without, and without for spans that are as they come out of it.
+type round struct {
+	pair[speed]
+	longer speed
+}
+
 // speed is what a round of spans took.
 type speed struct {
 	spans   int
@@ -119,40 +125,50 @@ func (s *stand) send(requests [][]byte) error {
 }
 
 // throughput measures rounds of both in turns, each after a round that is not measured.
-func throughput(s settings, kind load.Kind, compression string) ([]pair[speed], error) {
+func throughput(s settings, kind load.Kind, compression string) ([]round, error) {
 	both, err := raisePair(s, "--set=exporters::otlp_grpc::compression="+compression)
 	if err != nil {
 		return nil, err
 	}
 	defer both.bare.end()
 	defer both.ledger.end()
-	var found []pair[speed]
+	writer, err := newWriter()
+	if err != nil {
+		return nil, err
+	}
+	var found []round
 	for at := range s.rounds + 1 {
 		requests, err := load.Requests(kind, s.sessions, 1+at*s.turns, s.turns)
 		if err != nil {
 			return nil, err
 		}
-		var made pair[speed]
-		spans := s.sessions * s.turns
-		for _, one := range turns(at, both, &made) {
-			if *one.to, err = one.stand.round(requests, spans); err != nil {
+		longer, err := writer.write(requests)
+		if err != nil {
+			return nil, err
+		}
+		var made round
+		for _, one := range turns(at, both, &made, requests, longer) {
+			if *one.to, err = one.stand.round(one.requests, s.sessions*s.turns); err != nil {
 				return nil, err
 			}
 		}
 		found = append(found, made)
 	}
-	return found[1:], nil
+	return found[1:], writer.end()
 }
 
-// turn is whose turn it is, and where its measurement goes.
+// turn is whose turn it is, with what, and where its measurement goes.
 type turn struct {
-	stand *stand
-	to    *speed
+	stand    *stand
+	requests [][]byte
+	to       *speed
 }
 
-// turns lets each of the two be first in every other round.
-func turns(at int, both pair[*stand], made *pair[speed]) []turn {
-	order := []turn{{both.bare, &made.bare}, {both.ledger, &made.ledger}}
+// turns lets each be first in one of two rounds, or last.
+func turns(at int, both pair[*stand], made *round, requests, longer [][]byte) []turn {
+	order := []turn{
+		{both.bare, requests, &made.bare}, {both.bare, longer, &made.longer}, {both.ledger, requests, &made.ledger},
+	}
 	if at%2 == 1 {
 		slices.Reverse(order)
 	}
