@@ -50,6 +50,7 @@ type Forms struct {
 // Lore is every surface's facts and the fixed forms.
 type Lore struct {
 	surfaces map[string]Facts
+	served   map[string][]string
 	Forms    Forms
 }
 
@@ -78,7 +79,11 @@ func Load(overrides canonical.Object, origin string) (*Lore, error) {
 		SystemOpenings: texts(compaction.Get("system_openings")), Instructions: texts(compaction.Get("instructions")),
 		SummaryOpenings: texts(compaction.Get("summary_openings")),
 	}
-	return lore, lore.override(overrides, origin)
+	if err := lore.override(overrides, origin); err != nil {
+		return nil, err
+	}
+	lore.serve()
+	return lore, nil
 }
 
 // Of gives the facts of a surface; an unknown one has none.

@@ -11,14 +11,17 @@ func (l *Lore) For(surface, provider string) Facts {
 	if found, ok := l.surfaces[surface]; ok {
 		return found
 	}
-	served := []string{}
+	if served := l.served[provider]; len(served) == 1 {
+		return l.surfaces[served[0]]
+	}
+	return unknown(surface)
+}
+
+// serve notes which surfaces each provider has.
+func (l *Lore) serve() {
+	l.served = map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(l.surfaces)) {
-		if l.surfaces[name].Provider == provider {
-			served = append(served, name)
-		}
+		provider := l.surfaces[name].Provider
+		l.served[provider] = append(l.served[provider], name)
 	}
-	if len(served) != 1 {
-		return unknown(surface)
-	}
-	return l.surfaces[served[0]]
 }
