@@ -85,7 +85,8 @@ class Stat(Panel):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph(Panel):
     """Lines over time, or areas on each other. The values of the attribute `by` have the colours of the palette.
-    `floor` (PromQL) is drawn as a dashed line where there is something to hold against it."""
+    `floor` (PromQL) is drawn as a dashed line where there is something to hold against it. A graph that is `traced`
+    shows exemplars: points that lead to the trace of one call."""
 
     stacked: bool = False
     by: str = ""
@@ -93,6 +94,7 @@ class Graph(Panel):
     top: float | None = None
     bottom: float | None = 0
     colours: Mapping[str, str] = field(default_factory=dict)
+    traced: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +155,8 @@ def _told(shown: Shown) -> str:
 
 
 def _questions(shown: Stat | Graph | Bars, *, instant: bool) -> list[pb.Dataquery]:
-    return [_question(query, "ABCDEFGH"[n], instant=instant) for n, query in enumerate(shown.queries)]
+    asked = [_question(query, "ABCDEFGH"[n], instant=instant) for n, query in enumerate(shown.queries)]
+    return [one.exemplar(True) for one in asked] if isinstance(shown, Graph) and shown.traced else asked
 
 
 def _question(query: Query, ref: str, *, instant: bool) -> pb.Dataquery:

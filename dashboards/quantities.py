@@ -59,10 +59,10 @@ def agents(ask: Callable[[View], str], view: View = RATE) -> Query:
     return Query(named(ask(view.per(s.GEN_AI_AGENT_NAME)), s.GEN_AI_AGENT_NAME), BY_AGENT)
 
 
-def stacked(title: str, about: str, metric: str, by: str, picks: Picks | None = None) -> Graph:
+def stacked(title: str, about: str, metric: str, by: str, picks: Picks | None = None, *, traced: bool = False) -> Graph:
     """What a counter went up by a second, an area for each value of an attribute."""
     asked = Query(RATE.per(by).total(metric, picks), f"{{{{{label(by)}}}}}")
-    return Graph(title=title, about=about, queries=(asked,), unit="short", stacked=True, by=by)
+    return Graph(title=title, about=about, queries=(asked,), unit="short", stacked=True, by=by, traced=traced)
 
 
 def bars(title: str, about: str, metric: str, by: str, picks: Picks | None = None) -> Bars:

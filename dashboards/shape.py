@@ -15,7 +15,15 @@ from typing import Any
 from jsonschema import Draft7Validator, ValidationError
 
 SCHEMAS = Path(__file__).parent / "schema"
-QUERY = {"expr": str, "legendFormat": str, "refId": str, "format": str, "instant": bool, "range": bool}
+QUERY = {
+    "expr": str,
+    "legendFormat": str,
+    "refId": str,
+    "format": str,
+    "instant": bool,
+    "range": bool,
+    "exemplar": bool,
+}
 # Settings of Prometheus' data source, for which Grafana's type of an annotation has no place.
 ANNOTATION = ("expr", "step", "titleFormat", "textFormat")
 

@@ -44,16 +44,18 @@ def _graph(title: str, about: str, expr: str, legend: str, unit: str = "short") 
     return Graph(title=title, about=about, queries=(Query(expr, legend),), unit=unit)
 
 
+# Of all that a Prometheus scrapes, what has been a collector within the chosen time.
+TARGETS = f"up{{{COLLECTORS}}} and on (job, instance) present_over_time({ALIVE}[{RANGE}])"
 UP = _number(
     "Collectors up",
     "Collectors that Prometheus could scrape just now.\n\nNormal: as many as you run.",
-    f"count(up{{{COLLECTORS}}} == 1)",
+    f"count(({TARGETS}) == 1)",
     BLUE,
 )
 DOWN = _number(
     "Collectors down",
-    "Collectors that Prometheus knows and could not scrape just now.\n\nNormal: 0.",
-    f"count(up{{{COLLECTORS}}} == 0) or count(up{{{COLLECTORS}}}) * 0",
+    "Collectors that Prometheus could scrape within the chosen time, but not just now.\n\nNormal: 0.",
+    f"count(({TARGETS}) == 0) or count({TARGETS}) * 0",
 )
 CALLS = _number(
     "Calls found",

@@ -28,6 +28,7 @@ FIRST = Graph(
         ),
     ),
     unit="s",
+    traced=True,
     by=s.CONTEXT_LEDGER_CACHE_OUTCOME,
 )
 CONFLICTS = q.stacked(
@@ -83,6 +84,7 @@ CAUSES_OVER_TIME = q.stacked(
     "a change that was deployed.",
     s.METRIC_MISS_TOKENS,
     s.CONTEXT_LEDGER_MISS_CAUSE,
+    traced=True,
 )
 VERDICTS = q.bars(
     "Wrong contexts by verdict",
@@ -97,6 +99,7 @@ VERDICTS_OVER_TIME = q.stacked(
     s.METRIC_CHECKS,
     s.CONTEXT_LEDGER_VERDICT,
     WRONG,
+    traced=True,
 )
 CHANGES = q.stacked(
     "Identity changes by part",
