@@ -17,7 +17,7 @@ from otel_context_ledger.cli.viewer.server import Viewer
 NOBODY = "http://127.0.0.1:1"
 # 2026-01-01 09:00 and 10:00 UTC.
 FROM, TO = 1767258000, 1767261600
-SCRAPE = 15.0
+SCRAPE = 60.0
 
 
 @dataclass(frozen=True, slots=True)

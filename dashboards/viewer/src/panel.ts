@@ -2,7 +2,7 @@
 
 import type { Panel } from './board';
 import { h, hidden } from './dom';
-import type { Canvas } from './draw/canvas';
+import type { Canvas, Draw } from './draw/canvas';
 import { KINDS } from './draw/kinds';
 import { behind } from './draw/table';
 import { look } from './fields';
@@ -64,7 +64,7 @@ export class Frame {
       this.body.replaceChildren();
       try {
         if (this.asTable) this.body.append(behind(last, on));
-        else KINDS[this.panel.type]!(this.body, last, on);
+        else drawing(this.panel)(this.body, last, on);
         this.element.dataset['state'] = 'ok';
       } catch (error) {
         this.note('error', error instanceof Error ? error.message : String(error));
@@ -120,6 +120,12 @@ export class Frame {
     });
     return button;
   }
+}
+
+function drawing({ type }: Panel): Draw {
+  const draw = KINDS[type];
+  if (!draw) throw new Error(`This page does not draw panels of the kind ${type}.`);
+  return draw;
 }
 
 function beside(note: HTMLElement, button: HTMLElement): void {
