@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
+VIEWER := dashboards/viewer
 NOX = PATH="$$PATH:$$(ls -d $$HOME/.pyenv/versions/3.1*/bin 2>/dev/null | paste -sd:)" \
   $(BIN)/nox --no-error-on-missing-interpreters
 ENGINE_STAMP := $(VENV)/.engine
@@ -14,7 +15,7 @@ NEED_GO = command -v $(GO) >/dev/null || { \
   echo "the collector needs Go 1.26 or newer (https://go.dev/dl); everything else here works without it"; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup generate format check test fuzz matrix clients peers clickhouse demo bench bench-peers build \
+.PHONY: help setup generate format check check-viewer viewer test fuzz matrix clients peers clickhouse demo bench bench-peers build \
   collector generate-collector check-collector test-collector test-scale-out bench-collector soak-collector clean
 
 help: ## list the targets
@@ -48,6 +49,22 @@ check: $(STAMP) ## formatting, lint, types, layers, generated files
 	$(BIN)/lint-imports
 	$(BIN)/python tools/generate.py --check
 	$(BIN)/python -m dashboards --check
+	@$(MAKE) -s check-viewer
+
+# Without the registry of npm the page is what it was; any other fault is one.
+check-viewer: ## types of the viewer's page, and whether it is what its sources say (skipped without Node)
+	@if ! command -v node >/dev/null || ! command -v npm >/dev/null; then \
+	  echo "the viewer's page is not looked at: there is no Node here"; \
+	elif mkdir -p .cache && npm --prefix $(VIEWER) ci --ignore-scripts > .cache/npm.log 2>&1; then \
+	  npm --prefix $(VIEWER) run -s check; \
+	elif grep -qE 'ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ENETUNREACH|ETIMEDOUT' .cache/npm.log; then \
+	  echo "the viewer's page is not looked at: npm reaches no registry"; \
+	else cat .cache/npm.log; exit 1; fi
+
+viewer: ## write the page of `context-ledger dashboard` from dashboards/viewer (needs Node 18 or newer)
+	npm --prefix $(VIEWER) ci --ignore-scripts --silent
+	npm --prefix $(VIEWER) run -s check-types
+	npm --prefix $(VIEWER) run -s build
 
 test: $(STAMP) $(ENGINE_STAMP) ## all tests, the real engine included
 	$(BIN)/python -m pytest -q

@@ -45,6 +45,7 @@ TESTS = (
     "test_zero_code.py",
     "test_vectors.py",
     "test_cli.py",
+    "test_dashboard.py",
 )
 # kimi-cli 1.50.0 is the last release that runs; it needs Python 3.12, and fails at its own imports under 3.12.1.
 CLIENTS = {
