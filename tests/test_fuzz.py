@@ -486,6 +486,7 @@ def damaged(line: bytes, data: st.DataObject) -> bytes:
 COMMANDS = (
     ["show"], ["show", "--json"], ["explain", "LAST"], ["explain", "LAST", "--json"], ["diff", "LAST", "LAST"],
     ["verify"], ["verify", "--json"], ["diagnose"], ["diagnose", "--json"],
+    ["report"], ["report", "--json"], ["report", "--html", "-"],
 )  # fmt: skip
 
 
