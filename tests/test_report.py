@@ -510,9 +510,9 @@ def test_in_text_it_says_the_same(run: Run) -> None:
     told(Path("ledger.jsonl"), m.Outcome("o1", NOON, "T-9", None, "success", tests=True))
     out = run("report")[1].splitlines()
     assert out[:3] == [
-        "Read from the cache  74 % (130,288 of 175,000 input tokens, 3 calls; 1 unknown) | Constraint recall: 50 % (held in 1 of the 2 calls whose verdict is known)",  # noqa: E501
-        "Missed, avoidable    37,712 (tokens could have been read, $0.0103 of the cost; 3 calls; 1 unknown) | Wrong context: 1 call (constraints lost; of 2 calls that a check could judge; 2 unknown)",  # noqa: E501
-        "Cost                 ≥ $0.0369 (3 calls; 1 unknown) | Cost per success: ? (nobody told how a task ended)",
+        "Cache read share   74 % (130,288 of 175,000 input tokens, 3 calls; 1 unknown) | Constraint recall: 50 % (held in 1 of the 2 calls whose verdict is known)",  # noqa: E501
+        "Missed, avoidable  37,712 (tokens could have been read, $0.0103 of the cost; 3 calls; 1 unknown) | Wrong context: 1 call (constraints lost; of 2 calls that a check could judge; 2 unknown)",  # noqa: E501
+        "Cost               ≥ $0.0369 (3 calls; 1 unknown) | Cost per success: ? (nobody told how a task ended)",
     ]
     titles = [
         "Tasks",

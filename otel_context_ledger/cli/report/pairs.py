@@ -41,10 +41,9 @@ def pairs(case: Case, sums: show.Totals) -> tuple[Pair, ...]:
 
 
 def _read(sums: show.Totals) -> Figure:
-    of_them = f"{count(sums.cached)} of {count(sums.input_measured)} input tokens, {plural(sums.measured, 'call')}"
-    return Figure(
-        "Read from the cache", share(sums.cached, sums.input_measured), of_them + _unknown(sums.cached_unknown)
-    )
+    over = f"{count(sums.cached)} of {count(sums.input_measured)} input tokens, {plural(sums.measured, 'call')}"
+    value = share(sums.cached, sums.input_measured)
+    return Figure("Cache read share", value, over + _unknown(sums.cached_unknown))
 
 
 def _recall(sums: show.Totals) -> Figure:
