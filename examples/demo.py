@@ -6,10 +6,13 @@ task that fails and succeeds while every call is cached, and let the ledger say 
         [--collector dist/otelcol-context-ledger [--no-wait]]
 
 Without ENGINE the simulated provider answers. With it, llama.cpp does, with a model of random weights in the Kimi K3
-architecture or, on request, the `llama` one: scripted steps, real cache; the second act is left out. With a collector
-all of it goes through that as well, a third agent works beside the two, a screen says what arrived where, and where a
-Prometheus is installed it scrapes all of it, and stays until Ctrl-C if there is a terminal. Exit code 1 if a planted
-mistake was not named, if anything else was blamed, or if something did not arrive.
+architecture or, on request, the `llama` one: scripted steps, real cache; the second act is left out. All ledgers are
+drawn on one page of HTML beside them.
+
+With a collector all of it goes through that as well, a third agent works beside the two, and a screen says what arrived
+where; where a Prometheus is installed it scrapes all of it, and the boards are served over it, in a terminal until
+Ctrl-C. Exit code 1 if a planted mistake was not named, if anything else was blamed, if something did not arrive, or if
+the boards were not served.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -144,7 +148,7 @@ def arguments() -> argparse.Namespace:
         "--wait",
         action=argparse.BooleanOptionalAction,
         default=at_terminal,
-        help="with a collector, keep it up until Ctrl-C (default: in a terminal)",
+        help="with a collector, keep the boards up until Ctrl-C (default: in a terminal)",
     )
     return parser.parse_args()
 
@@ -158,6 +162,7 @@ def main() -> int:
         done = acts(chosen.mistakes, engine, made, QUIET | os.environ, console)
         report(made)
         return 0 if done else 1
+    began = time.time()
     with stack.opened(chosen.collector, made.first.with_name("collector")) as through:
         environment = os.environ | through.environment
         with reviewing(environment, made.third) as reviewed:
@@ -165,11 +170,10 @@ def main() -> int:
         rows = arrivals.judge(through.to, through.seen, made.written())
         whole = arrivals.show(rows, through.to, console)
         report(made)
-        if through.seen:
-            stack.stay(through.seen, chosen.wait)
-        else:
+        served = stack.boards(through.seen, program("context-ledger"), began, chosen.wait) if through.seen else True
+        if not through.seen:
             console.print(stack.NONE_HERE)
-    return 0 if done and whole and reviewed() else 1
+    return 0 if done and whole and served and reviewed() else 1
 
 
 def acts(planted: str, engine: str, made: Ledgers, environment: Mapping[str, str], console: Console) -> bool:

@@ -1,5 +1,5 @@
 """Owns what `make demo STACK=1` adds to the demo: a collector to which environment variables send all that the agents
-tell, and where one is installed a Prometheus that scrapes it, which stays until Ctrl-C.
+tell, and where one is installed a Prometheus that scrapes it and the boards in a browser, which stay until Ctrl-C.
 """
 
 from __future__ import annotations
@@ -7,15 +7,18 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import time
+import subprocess
+import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from tests import collector, prometheus
 
+# The board on which reuse and correctness stand side by side.
+FIRST = "context-ledger-reuse"
 RULES = Path(__file__).resolve().parents[1] / "dashboards" / "dist" / "rules"
 # Prometheus scrapes once a second, so that a new series is seen at 0 by then.
 QUICK = {"connectors": {"context_ledger": {"metrics_flush_interval": "500ms", "zero_first": "5s"}}}
@@ -56,9 +59,32 @@ def opened(binary: str, folder: Path) -> Iterator[Stack]:
         yield Stack(to, running.enter_context(prometheus.running(folder / "prometheus", targets=targets, rules=rules)))
 
 
-def stay(seen: prometheus.Prometheus, wait: bool) -> None:
-    """Says where Prometheus is, and waits for Ctrl-C."""
-    print(f"Prometheus is at {seen.url}{' (Ctrl-C ends it)' if wait else ''}.", flush=True)
+def boards(seen: prometheus.Prometheus, program: str, began: float, wait: bool) -> bool:
+    """Serves the boards over this Prometheus, and says where the demo can be seen on them: until Ctrl-C, or for as long
+    as it takes to get the page once. Whether they were served."""
+    options = ["--prometheus", seen.url, "--port", "0", "--scrape-interval", "1"]
+    print(f"Prometheus is at {seen.url}.", flush=True)
+    with subprocess.Popen([program, "dashboard", *options], stdout=subprocess.PIPE, text=True) as serving:
+        try:
+            greeting = serving.stdout.readline() if serving.stdout else ""
+            address = next((word for word in greeting.split() if word.startswith("http://")), None)
+            if address is None:
+                return False
+            asked = urlencode({"board": FIRST, "from": int(began * 1000), "to": "now", "refresh": "10s"})
+            print(f"The boards are at {address}?{asked}{' (Ctrl-C ends it)' if wait else ''}", flush=True)
+            return _stays(serving) if wait else _served(address)
+        finally:
+            serving.terminate()
+
+
+def _stays(serving: subprocess.Popen[str]) -> bool:
+    """Waits for Ctrl-C, which is no failure; the end of the boards before that is one."""
     with suppress(KeyboardInterrupt):
-        while wait:
-            time.sleep(1)
+        serving.wait()
+        return False
+    return True
+
+
+def _served(address: str) -> bool:
+    with urllib.request.urlopen(address, timeout=collector.SECONDS) as page:
+        return b"<html" in page.read().lower()

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,21 +19,27 @@ from tests import boards, prometheus
 from tests.test_stack import NONE_BUILT, OTELCOL, ROOT
 
 pytestmark = pytest.mark.skipif(not OTELCOL, reason=NONE_BUILT)
-GREETING = "Prometheus is at "
+SCRAPING, SERVING = "Prometheus is at ", "The boards are at "
 WINDOW, STEP = "10m", "20s"
-# What a demo has no data for, by the title: what the panel's description says of that. An annotation has none.
+# What a demo has no data for in one of its queries, by the title: what the panel's description says of that. An
+# annotation has no description.
 NEVER = {
     "annotation Alerts": "alerts wait for minutes, and the demo lasts for seconds",
+    "Received a second": "Points only where agents send metrics",
+    "Refused a second": "Points only where agents send metrics",
+    "Export queue used": "Empty where no exporter has a queue",
+    "SDK errors by stage": "Empty where none has happened",
     "Read again by agent": "Empty where no file was read twice.",
 }
 
 
 @dataclass(frozen=True)
 class Live:
-    """The Prometheus of a demo that has shown its last screen and waits, and when it began."""
+    """The Prometheus of a demo that has shown its last screen and waits, when it began, and where its boards are."""
 
     server: prometheus.Prometheus
     began: float
+    boards: str
 
     def answered(self, asked: boards.Question) -> bool:
         """Whether a question has an answer that is a number, now or at any time since the demo began."""
@@ -57,14 +64,15 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
         cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, encoding="utf-8", start_new_session=True,
     ) as demo:  # fmt: skip
         assert demo.stdout
-        said = []
+        said = {}
         for line in demo.stdout:
-            said.append(line)
-            if line.startswith(GREETING):
+            said |= {
+                start: line.removeprefix(start).split()[0] for start in (SCRAPING, SERVING) if line.startswith(start)
+            }
+            if SERVING in said:
                 break
-        assert said[-1].startswith(GREETING), "".join(said)
-        url = said[-1].removeprefix(GREETING).split()[0].rstrip(".")
-        yield Live(prometheus.Prometheus(url, folder / "prometheus.log"), began)
+        server = prometheus.Prometheus(said[SCRAPING].rstrip("."), folder / "prometheus.log")
+        yield Live(server, began, said[SERVING])
         os.killpg(demo.pid, signal.SIGINT)
         assert demo.wait(prometheus.SECONDS) == 0
 
@@ -77,6 +85,26 @@ def test_every_query_of_every_board_is_answered(live: Live) -> None:
     assert {one.name: one.expression for one in silent if one.title not in NEVER} == {}
     assert NEVER.keys() - {one.title for one in silent} == set()
     assert [one.name for one in silent if one.description and NEVER[one.title] not in one.description] == []
+
+
+def test_every_rule_is_evaluated_and_none_pages(live: Live) -> None:
+    """Prometheus has our rules, not one of them is in error, and so few calls are no alert."""
+    groups = live.server.get("rules")["groups"]
+    rules = [rule for group in groups for rule in group["rules"]]
+    assert len(rules) > 0
+    assert [rule["name"] for rule in rules if rule.get("lastError")] == []
+    assert [alert["labels"]["alertname"] for alert in live.server.alerts() if alert["state"] == "firing"] == []
+
+
+def test_the_boards_are_served_over_it(live: Live) -> None:
+    """The address that the demo prints has the page, and the same Prometheus behind it."""
+    address, _, asked = live.boards.partition("?")
+    behind = prometheus.Prometheus(address.rstrip("/"), live.server.log)
+    total = "sum(context_ledger_calls_total)"
+    with urllib.request.urlopen(live.boards) as page:
+        assert "<html" in page.read().decode("utf-8")
+    assert "context-ledger-reuse" in asked
+    assert [one.value for one in behind.query(total)] == [one.value for one in live.server.query(total)] != []
 
 
 def test_every_variable_offers_something(live: Live) -> None:

@@ -64,11 +64,12 @@ def test_the_demo_itself_is_as_without_a_collector(demo: Any) -> None:
 
 
 @pytest.mark.skipif(not OTELCOL, reason=NONE_BUILT)
-def test_without_a_prometheus_a_sentence_says_so(demo: Any) -> None:
-    """The demo says where Prometheus is, or that there is none and how to get it; nobody waits without a terminal."""
+def test_the_boards_are_served_or_a_sentence_says_why_not(demo: Any) -> None:
+    """The demo ends with where the boards are, or with how to get a Prometheus for them; nobody waits where there is no
+    terminal."""
     last = demo.stdout.splitlines()[-1]
     assert last.startswith(
-        "Prometheus is at http://127.0.0.1:" if found("prometheus") else "No Prometheus is installed"
+        "The boards are at http://127.0.0.1:" if found("prometheus") else "No Prometheus is installed"
     )
 
 

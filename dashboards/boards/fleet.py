@@ -81,15 +81,15 @@ DOUBTFUL = _number(
 )
 RECEIVED = Graph(
     title="Received a second",
-    about="Spans, log records and metric points that collectors took, a second.\n\nNormal: follows the work of your "
-    "agents.",
+    about="Spans, log records and metric points that collectors took, a second. Points only where agents send metrics."
+    "\n\nNormal: follows the work of your agents.",
     queries=_each(lambda signal: _speed(f"otelcol_receiver_accepted_{signal}")),
     unit="short",
 )
 TURNED_AWAY = Graph(
     title="Refused a second",
-    about="Spans, log records and metric points that collectors did not take, a second.\n\nNormal: 0. A rise says that "
-    "a collector is short of memory, or that what is behind it is.",
+    about="Spans, log records and metric points that collectors did not take, a second. Points only where agents send "
+    "metrics.\n\nNormal: 0. A rise says that a collector is short of memory, or that what is behind it is.",
     queries=_each(lambda signal: _speed(f"otelcol_receiver_refused_{signal}")),
     unit="short",
 )
