@@ -54,7 +54,8 @@ def opened(binary: str, folder: Path) -> Iterator[Stack]:
         if prometheus.found("prometheus") is None:
             yield Stack(to, None)
             return
-        targets = {"context-ledger": [urlsplit(url).netloc for url in (to.metrics, to.own)]}
+        jobs = {"context-ledger": to.metrics, "otelcol-context-ledger": to.own}
+        targets = {job: [urlsplit(url).netloc] for job, url in jobs.items()}
         rules = sorted(RULES.glob("*.yaml"))
         yield Stack(to, running.enter_context(prometheus.running(folder / "prometheus", targets=targets, rules=rules)))
 
