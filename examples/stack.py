@@ -23,7 +23,7 @@ RULES = Path(__file__).resolve().parents[1] / "dashboards" / "dist" / "rules"
 # Prometheus scrapes once a second, so that a new series is seen at 0 by then.
 QUICK = {"connectors": {"context_ledger": {"metrics_flush_interval": "500ms", "zero_first": "5s"}}}
 # Between two calls of an agent, so that a board has something to draw.
-PACE = os.environ.get("AGENT_PAUSE", "1")
+PACE = os.environ.get("AGENT_PAUSE", "0.7")
 NONE_HERE = "No Prometheus is installed, so there is nothing to draw boards from (Debian: apt-get install prometheus)."
 
 
