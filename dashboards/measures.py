@@ -186,15 +186,15 @@ def checks_judged(view: View, pillar: str) -> str:
     return _checks(view, (pillar,), JUDGED)
 
 
-def compactions_judged(view: View) -> str:
-    """How many compactions a validator could judge."""
-    return view.total(s.METRIC_COMPACTIONS, {s.CONTEXT_LEDGER_COMPACTION_VALIDATOR_RESULT: ("pass", "fail")})
+def compactions_failed(view: View) -> str:
+    """How many compactions lost something that had to survive."""
+    return view.total(s.METRIC_COMPACTIONS, {s.CONTEXT_LEDGER_COMPACTION_VALIDATOR_RESULT: ("fail",)})
 
 
 def lost_in_compaction(view: View) -> str:
-    """Share of the judged compactions that lost something that had to survive."""
-    lost = view.total(s.METRIC_COMPACTIONS, {s.CONTEXT_LEDGER_COMPACTION_VALIDATOR_RESULT: ("fail",)})
-    return share(lost, compactions_judged(view))
+    """Share of the compactions that a validator could judge that lost something that had to survive."""
+    judged = view.total(s.METRIC_COMPACTIONS, {s.CONTEXT_LEDGER_COMPACTION_VALIDATOR_RESULT: ("pass", "fail")})
+    return share(compactions_failed(view), judged)
 
 
 def compactions(view: View) -> str:

@@ -18,7 +18,7 @@ from otel_context_ledger import semconv as s
 
 from . import measures as m
 from .collectors import CONNECTOR, INSTANCE, PROCESSOR, any_signal, counted, held
-from .promql import View, label, name
+from .promql import View, label
 
 PATH = Path("rules") / "context-ledger.rules.yaml"
 RUNBOOK = "https://github.com/otel-context-ledger/otel-context-ledger/blob/main/dashboards/runbook.md"
@@ -47,8 +47,8 @@ SESSIONS_EVICTED = 0.05
 CALLS, CALLS_BEFORE = 20, 100
 CHECKS = 20
 VERDICTS = 20
-TASKS, TASKS_BEFORE = 5, 10
-COMPACTIONS = 5
+TASKS, TASKS_BEFORE = 10, 20
+COMPACTIONS, LOST_COMPACTIONS = 5, 3
 ITEMS = 10
 SESSIONS = 20
 ERRORS = 5
@@ -204,7 +204,7 @@ CORRECTNESS_ALERTS = (
     Alert(
         what="ConstraintLostInCompaction",
         symptom=f"{m.lost_in_compaction(COMPACTED)} > {LOST_IN_COMPACTION:g}",
-        enough=((m.compactions_judged(COMPACTED), COMPACTIONS),),
+        enough=((m.compactions_failed(COMPACTED), LOST_COMPACTIONS),),
         by=AGENT,
         lasts="5m",
         severity="critical",

@@ -140,8 +140,8 @@ def _compacted(alert: str) -> Any:
 
     def scene(x: Callable[[float], Rates], volume: float) -> Scene:
         return {
-            series(s.METRIC_COMPACTIONS, who, {result: "fail"}): x(0.1 * volume),
-            series(s.METRIC_COMPACTIONS, who, {result: "pass"}): rest(x, 0.1 * volume),
+            series(s.METRIC_COMPACTIONS, who, {result: "fail"}): x(0.3 * volume),
+            series(s.METRIC_COMPACTIONS, who, {result: "pass"}): rest(x, 0.3 * volume),
         }
 
     return scene
@@ -164,8 +164,8 @@ def _dearer(alert: str) -> Any:
 
     def scene(x: Callable[[float], Rates], volume: float) -> Scene:
         return {
-            series(s.METRIC_COST, who, {s.CONTEXT_LEDGER_COST_COMPONENT: "total"}): x(0.1 * volume),
-            series(s.METRIC_TASKS, {s.GEN_AI_AGENT_NAME: alert}, {outcome: "success"}): steady(0.1 * volume),
+            series(s.METRIC_COST, who, {s.CONTEXT_LEDGER_COST_COMPONENT: "total"}): x(0.2 * volume),
+            series(s.METRIC_TASKS, {s.GEN_AI_AGENT_NAME: alert}, {outcome: "success"}): steady(0.2 * volume),
         }
 
     return scene

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dashboards import rules
+from dashboards import promql, rules
 from otel_context_ledger import semconv
 from tests import prometheus, scenes
 from tests.scenes import CASES, INCIDENT_MINUTES, NORMAL_MINUTES, Case, Scene
@@ -242,8 +242,8 @@ def test_the_rules_that_are_shipped_are_those_of_the_table() -> None:
 
 
 def test_every_alert_is_complete() -> None:
-    """Each has one of two severities, a time that it has to hold, texts and a link; each has a volume, or is on counts or
-    levels of collectors, which are volumes."""
+    """Each has one of two severities, a time that it has to hold, texts and a link; each has a volume, or is on counts
+    or levels of collectors, which are volumes."""
     counts = {alert.name for alert in rules.COLLECTOR_ALERTS}
     for alert in rules.ALERTS:
         assert alert.severity in SEVERITIES, alert.name
@@ -295,12 +295,12 @@ def metrics(expression: str) -> set[str]:
     """Names of series in an expression, as the registry or the collector has them."""
     found = re.findall(r"\b(?:\w+:)?(?:context_ledger|otelcol)_\w+(?::\w+)?(?=[{\[() ]|$)", expression)
     named = re.findall(r'__name__=~"(\w+)', expression)
-    labels = set(map(rules.label, (key for metric in semconv.METRICS.values() for key in metric.attributes)))
+    labels = set(map(promql.label, (key for metric in semconv.METRICS.values() for key in metric.attributes)))
     return {name for name in [*found, *named] if name not in labels}
 
 
 def registry() -> set[str]:
-    return {rules.name(metric) for metric in semconv.METRICS}
+    return {promql.name(metric) for metric in semconv.METRICS}
 
 
 def components() -> set[str]:
