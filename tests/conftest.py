@@ -39,7 +39,7 @@ class Spans(InMemorySpanExporter):
     """The spans there are once the tracer provider was flushed."""
 
     def get_finished_spans(self) -> tuple[ReadableSpan, ...]:
-        trace.get_tracer_provider().force_flush()  # type: ignore[attr-defined]
+        trace.get_tracer_provider().force_flush(int(PATIENCE * 1000))  # type: ignore[attr-defined]
         return super().get_finished_spans()
 
 

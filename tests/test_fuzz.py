@@ -62,7 +62,7 @@ class Scene:
         self.instrumentor.instrument()
         try:
             watched = seen(program)
-            self.instrumentor.flush()
+            assert self.instrumentor.flush(60)
         finally:
             self.instrumentor.uninstrument()
         entries = store.read(self.file).entries if self.file.exists() else ()

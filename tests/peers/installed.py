@@ -123,7 +123,7 @@ def switch_on(peer: str) -> Exported:
 
 def finished(exported: Exported) -> list[Any]:
     """The spans that have ended since the last look, in the order of their starts."""
-    trace.get_tracer_provider().force_flush()  # type: ignore[attr-defined]
+    trace.get_tracer_provider().force_flush(60_000)  # type: ignore[attr-defined]
     spans = sorted(exported.spans.get_finished_spans(), key=lambda span: span.start_time)
     exported.spans.clear()
     return spans

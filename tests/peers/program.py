@@ -52,7 +52,7 @@ def _flush(ledger: str) -> None:
     if ledger != "none":
         from otel_context_ledger.instrumentation import ContextLedgerInstrumentor
 
-        ContextLedgerInstrumentor().flush()
+        ContextLedgerInstrumentor().flush(60)
 
 
 def _lines(file: str) -> int:
