@@ -82,9 +82,10 @@ def test_a_process_tells_cumulative_sums(signals: Signals) -> None:
     and histogram of the SDK is cumulative, which every backend takes."""
     speaking = Telemetry("0.1.0")
     speaking.say(speaking.finish(ENTRY, speaking.start(ENTRY.model.model_id, OPENING, 0)))
+    counted: Any = signals.reader.get_metrics_data()
     found = {
         metric.name: metric.data.aggregation_temporality
-        for resource in signals.reader.get_metrics_data().resource_metrics
+        for resource in counted.resource_metrics
         for scope in resource.scope_metrics
         for metric in scope.metrics
         if metric.name in s.METRICS
