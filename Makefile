@@ -127,7 +127,8 @@ check-collector: ## formatting, lint and generated sources of the collector
 test-collector: collector $(STAMP) ## tests of the collector, with the built binary and, where it is installed, a Prometheus
 	cd collector && OTELCOL=$(COLLECTOR) PROMETHEUS="$$(command -v prometheus)" $(GO) test -count=1 -race ./...
 	OTELCOL=$(COLLECTOR) $(BIN)/python -m pytest -q tests/test_collector.py tests/test_counted.py tests/test_stack.py \
-	  tests/test_live.py tests/test_provisioning.py tests/test_series.py
+	  tests/test_live.py tests/test_provisioning.py tests/test_series.py \
+	  tests/test_delivery.py
 
 test-scale-out: collector ## the tier of several collectors, against a real Kafka (needs Go, Java 17 and Maven)
 	cd collector && OTELCOL=$(COLLECTOR) configs/with-kafka.sh $(GO) test -count=1 -run 'TestScaleOut|TestLedger' ./configs

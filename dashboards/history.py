@@ -243,8 +243,9 @@ class Process:
         self._used(who, prompt, before - missed, "partial" if missed else "hit", identity)
 
     def _silent(self, who: Agent, prompt: int) -> None:
-        """A call whose reuse nobody told."""
+        """A call whose reuse nobody told: what could have been reused is known all the same."""
         self._counted(who, "unknown", "same")
+        self.count(s.METRIC_REUSABLE_TOKENS, int(prompt * who.sent_before), who, identity="same")
         self.count(s.METRIC_INPUT_TOKENS, prompt, who, token__source="unreported")
         self.count(s.METRIC_OUTPUT_TOKENS, 300, who)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,7 +14,9 @@ from typing import Any
 import yaml
 
 from dashboards import rules
-from tests import prometheus
+from tests import collector, prometheus
+from tests.test_rules import CORE, components, metrics
+from tests.test_series import OTELCOL, post, span, with_collector
 
 PAGE = """\
 # TYPE otelcol_exporter_queue_size gauge
@@ -102,3 +105,40 @@ def test_an_alert_reaches_whoever_is_on_call(tmp_path: Path) -> None:
         "description": "95% of the queue of kafka is used; when it is full, data is lost.",
         "runbook_url": f"{rules.RUNBOOK}#{alert.lower()}",
     }
+
+
+@with_collector
+def test_a_real_collector_that_cannot_pass_data_on_is_told_of(tmp_path: Path) -> None:
+    """With nobody behind an exporter, the alert names exporter and instance; and what the alerts on collectors ask for
+    is on a real collector's page, but for signals that did not come and failures of what did not fail."""
+    prometheus.need("prometheus")
+    alert = "ContextLedgerCollectorExportFailing"
+    rule_file = hasty(tmp_path / "rules.yaml", alert)
+    with collector.running(OTELCOL, tmp_path, more=_nobody()) as running:
+        host = running.own.removeprefix("http://").partition("/")[0]
+        with prometheus.running(tmp_path / "prometheus", targets={"otelcol": [host]}, rules=[rule_file]) as server:
+            sent = iter(range(1, 10_000))
+
+            def fired() -> list[dict[str, Any]]:
+                post(running.otlp, "traces", span(next(sent), {}))
+                return [one for one in server.alerts() if one["state"] == "firing"]
+
+            (told,) = prometheus.waited(fired)
+            with urllib.request.urlopen(running.own, timeout=prometheus.SECONDS) as answer:
+                page = answer.read().decode("utf-8")
+    told = told["labels"]
+    assert told == {
+        "alertname": alert, "exporter": "otlp_http", "instance": host, "job": "otelcol", "severity": "critical"
+    }  # fmt: skip
+    asked = {name for one in rules.COLLECTOR_ALERTS for name in metrics(one.expr) if name.startswith("otelcol_")}
+    assert asked <= components() | set(CORE)
+    absent = {name for name in asked if f"\n{name}{{" not in page and f"\n{name} " not in page}
+    came = {name for name in absent if not name.endswith(("_log_records", "_metric_points"))}
+    assert came <= {"otelcol_exporter_enqueue_failed_spans"}
+
+
+def _nobody() -> str:
+    """A configuration with an exporter to where nobody listens, that gives up at once."""
+    exporter = {"endpoint": "http://127.0.0.1:9", "retry_on_failure": {"enabled": False}}
+    pipelines = {"traces": {"exporters": ["context_ledger", "file", "otlp_http"]}}
+    return json.dumps({"exporters": {"otlp_http": exporter}, "service": {"pipelines": pipelines}})

@@ -29,6 +29,7 @@ with_collector = pytest.mark.skipif(not OTELCOL, reason="OTELCOL names no binary
 SECOND = 1_000_000_000
 BEGIN = 1_800_000_000 * SECOND
 DELTA = 1
+AT_ONCE = "connectors: {context_ledger: {metrics_flush_interval: 100ms, zero_first: 0s}}"
 
 
 def test_sessions_tasks_and_hashes_make_no_series() -> None:
@@ -118,7 +119,7 @@ def test_deltas_are_added_up_where_prometheus_scrapes(tmp_path: Path) -> None:
         for minute, value in enumerate((100, 0, 50)):
             since, at = BEGIN + minute * 60 * SECOND, BEGIN + (minute + 1) * 60 * SECOND
             times = {"startTimeUnixNano": str(since), "timeUnixNano": str(at)}
-            _post(running.otlp, "metrics", _metrics(_sum(value, times), _histogram(1 + minute, times)))
+            post(running.otlp, "metrics", _metrics(_sum(value, times), _histogram(1 + minute, times)))
         text = running.scrape("context_ledger_input_tokens_total", 150)
     assert collector.total(text, "context_ledger_input_tokens_total") == 150
     assert collector.total(text, "context_ledger_time_to_first_token_seconds_count") == 6
@@ -130,9 +131,9 @@ def test_calls_under_old_names_and_new_ones_are_one_series(tmp_path: Path) -> No
     labels, under the schema of one version, so that no panel loses its data by an upgrade."""
     old = {"gen_ai.system": "openai", "gen_ai.usage.prompt_tokens": 1_000, "gen_ai.usage.completion_tokens": 10}
     new = {"gen_ai.provider.name": "openai", "gen_ai.usage.input_tokens": 1_000, "gen_ai.usage.output_tokens": 10}
-    with collector.running(OTELCOL, tmp_path) as running:
+    with collector.running(OTELCOL, tmp_path, more=AT_ONCE) as running:
         for number, usage in enumerate((old, new), 1):
-            _post(running.otlp, "traces", _span(number, usage))
+            post(running.otlp, "traces", span(number, usage))
         text = running.scrape("context_ledger_output_tokens_total", 20)
     lines = [line for line in text.splitlines() if line.startswith("context_ledger_output_tokens_total{")]
     assert [line.rpartition(" ")[2] for line in lines] == ["20"]
@@ -140,7 +141,8 @@ def test_calls_under_old_names_and_new_ones_are_one_series(tmp_path: Path) -> No
     assert lines[0].count("otel_scope_schema_url=") == 1
 
 
-def _post(otlp: str, signal: str, body: Mapping[str, Any]) -> None:
+def post(otlp: str, signal: str, body: Mapping[str, Any]) -> None:
+    """Sends a request in OTLP's JSON to a collector."""
     asked = urllib.request.Request(
         f"{otlp}/v1/{signal}", json.dumps(body).encode(), {"Content-Type": "application/json"}
     )
@@ -164,7 +166,8 @@ def _histogram(count: int, times: Mapping[str, str]) -> dict[str, Any]:
     return {"name": s.METRIC_TIME_TO_FIRST_TOKEN, "unit": "s", "histogram": told}
 
 
-def _span(number: int, usage: Mapping[str, Any]) -> dict[str, Any]:
+def span(number: int, usage: Mapping[str, Any]) -> dict[str, Any]:
+    """A request with one span of a model call."""
     told = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-5", **usage}
     span = {
         "traceId": f"{number:032x}",
