@@ -14,6 +14,8 @@ from otel_context_ledger import semconv as s
 # Per minute, normally and during the incident; a gauge is what it is.
 Rates = tuple[float, float]
 Scene = Mapping[str, Rates]
+# What an incident measures, at a scale; and the volume.
+Maker = Callable[[Callable[[float], Rates], float], Scene]
 NORMAL_MINUTES, INCIDENT_MINUTES = 240, 145
 
 
@@ -24,7 +26,7 @@ class Case:
     it is looked at; `told`: the labels it then has besides the severity."""
 
     alert: str
-    scene: Callable[[Callable[[float], Rates], float], Scene]
+    scene: Maker
     normal: float
     short: float
     beyond: float
@@ -79,7 +81,7 @@ AGENTS_OWN = {s.CONTEXT_LEDGER_REQUEST_KIND: "agent"}
 SOURCE, CAUSE = s.CONTEXT_LEDGER_TOKEN_SOURCE, s.CONTEXT_LEDGER_MISS_CAUSE
 
 
-def _dropped(alert: str, cause: str) -> Any:
+def _dropped(alert: str, cause: str) -> Maker:
     who = _who(alert)
 
     def scene(x: Callable[[float], Rates], volume: float) -> Scene:
@@ -92,7 +94,7 @@ def _dropped(alert: str, cause: str) -> Any:
     return scene
 
 
-def _churn(alert: str) -> Any:
+def _churn(alert: str) -> Maker:
     who = _who(alert)
 
     def scene(x: Callable[[float], Rates], volume: float) -> Scene:
@@ -107,7 +109,7 @@ def _churn(alert: str) -> Any:
     return scene
 
 
-def _reuse_up(alert: str) -> Any:
+def _reuse_up(alert: str) -> Maker:
     who, pillar = _who(alert), {s.CONTEXT_LEDGER_PILLAR: "constraints"}
 
     def scene(x: Callable[[float], Rates], volume: float) -> Scene:
@@ -121,7 +123,7 @@ def _reuse_up(alert: str) -> Any:
     return scene
 
 
-def _checked(alert: str, pillar: str, wrong: str, right: str, read: float = 0.8) -> Any:
+def _checked(alert: str, pillar: str, wrong: str, right: str, read: float = 0.8) -> Maker:
     who, about = _who(alert), {s.CONTEXT_LEDGER_PILLAR: pillar}
 
     def scene(x: Callable[[float], Rates], volume: float) -> Scene:
@@ -135,7 +137,7 @@ def _checked(alert: str, pillar: str, wrong: str, right: str, read: float = 0.8)
     return scene
 
 
-def _compacted(alert: str) -> Any:
+def _compacted(alert: str) -> Maker:
     who, result = _who(alert), s.CONTEXT_LEDGER_COMPACTION_VALIDATOR_RESULT
 
     def scene(x: Callable[[float], Rates], volume: float) -> Scene:
@@ -147,7 +149,7 @@ def _compacted(alert: str) -> Any:
     return scene
 
 
-def _looping(alert: str) -> Any:
+def _looping(alert: str) -> Maker:
     who = _who(alert)
 
     def scene(x: Callable[[float], Rates], volume: float) -> Scene:
@@ -159,7 +161,7 @@ def _looping(alert: str) -> Any:
     return scene
 
 
-def _dearer(alert: str) -> Any:
+def _dearer(alert: str) -> Maker:
     who, outcome = _who(alert), s.CONTEXT_LEDGER_TASK_OUTCOME
 
     def scene(x: Callable[[float], Rates], volume: float) -> Scene:
@@ -171,7 +173,7 @@ def _dearer(alert: str) -> Any:
     return scene
 
 
-def _reported(alert: str) -> Any:
+def _reported(alert: str) -> Maker:
     who, outcome = _who(alert), s.CONTEXT_LEDGER_CACHE_OUTCOME
 
     def scene(x: Callable[[float], Rates], volume: float) -> Scene:
@@ -184,7 +186,7 @@ def _reported(alert: str) -> Any:
     return scene
 
 
-def _conflicting(alert: str) -> Any:
+def _conflicting(alert: str) -> Maker:
     who, conflict = _who(alert), s.CONTEXT_LEDGER_VERDICT_CONFLICT
 
     def scene(x: Callable[[float], Rates], volume: float) -> Scene:
@@ -196,7 +198,7 @@ def _conflicting(alert: str) -> Any:
     return scene
 
 
-def _counted(alert: str, metric: str, **more: str) -> Any:
+def _counted(alert: str, metric: str, **more: str) -> Maker:
     labels = _at(alert, **more)
 
     def scene(x: Callable[[float], Rates], volume: float) -> Scene:
@@ -213,7 +215,7 @@ QUEUE = "otelcol_exporter_queue_size", "otelcol_exporter_queue_capacity"
 SESSIONS = "otelcol_processor_context_ledger_sessions"
 
 
-def _queue(alert: str) -> Any:
+def _queue(alert: str) -> Maker:
     at = _at(alert, exporter="kafka", data_type="traces")
 
     def scene(x: Callable[[float], Rates], _: float) -> Scene:
@@ -222,7 +224,7 @@ def _queue(alert: str) -> Any:
     return scene
 
 
-def _evicted(alert: str) -> Any:
+def _evicted(alert: str) -> Maker:
     at = _at(alert)
 
     def scene(x: Callable[[float], Rates], volume: float) -> Scene:
@@ -237,15 +239,15 @@ def _evicted(alert: str) -> Any:
 Levels = tuple[float, float, float, float]
 
 
-def _case(what: str, levels: Levels, minutes: int, told: Mapping[str, str], scene: Any, **more: Any) -> Case:
+def _case(what: str, levels: Levels, minutes: int, told: Mapping[str, str], scene: Maker, **more: Any) -> Case:
     return Case(rules.PREFIX + what, scene, *levels, minutes, told, **more)
 
 
-def _agent(what: str, levels: Levels, minutes: int, scene: Any, **more: str) -> Case:
+def _agent(what: str, levels: Levels, minutes: int, scene: Maker, **more: str) -> Case:
     return _case(what, levels, minutes, _told(what, rules.AGENT, **more), scene)
 
 
-def _surface(what: str, levels: Levels, minutes: int, scene: Any) -> Case:
+def _surface(what: str, levels: Levels, minutes: int, scene: Maker) -> Case:
     return _case(what, levels, minutes, _told(what, rules.PROVIDER), scene)
 
 
@@ -253,7 +255,7 @@ def _agents_check(what: str, levels: Levels, pillar: str, wrong: str, right: str
     return _agent(what, levels, 45, _checked(what, pillar, wrong, right))
 
 
-def _collectors(what: str, levels: Levels, minutes: int, scene: Any, **more: Any) -> Case:
+def _collectors(what: str, levels: Levels, minutes: int, scene: Maker, **more: Any) -> Case:
     told = {key: more.pop(key) for key in ("receiver", "exporter", "stage") if key in more}
     return _case(what, levels, minutes, _at(what, **told), scene, **more)
 
