@@ -19,6 +19,7 @@ from otel_context_ledger import semconv as s
 from . import expressions, uids
 from .collectors import LABELS as COLLECTORS_LABELS
 from .collectors import OTELCOL
+from .panels import TRAILING
 from .promql import AGENT, FLAG, label, name
 
 UNITS = {"percentunit", "short", "s", "bytes", "Bps", "currencyUSD", "none"}
@@ -26,7 +27,7 @@ UNITS = {"percentunit", "short", "s", "bytes", "Bps", "currencyUSD", "none"}
 TYPES = {"row", "stat", "timeseries", "bargauge", "table"}
 TRANSFORMATIONS = {"merge", "organize"}
 PROPERTIES = {
-    "color", "unit", "decimals", "mappings", "thresholds", "links",
+    "color", "unit", "decimals", "mappings", "thresholds", "links", "noValue",
     "custom.lineStyle", "custom.fillOpacity", "custom.minWidth", "custom.cellOptions",
 }  # fmt: skip
 COLUMNS = 24
@@ -258,9 +259,11 @@ def _refused(expr: str) -> str:
 
 
 def windows(sheet: Sheet) -> Broken:
-    """A number is asked over the chosen time, a graph over its own resolution; nothing over a fixed time."""
+    """A number is asked over the chosen time, a graph over its own resolution, or, where it says so, over the chosen
+    time before each point; nothing over a fixed time."""
     for panel, target in sheet.targets:
-        wanted = expressions.RANGE if target.instant else expressions.RATE
+        trailing = TRAILING in panel.get("description", "")
+        wanted = expressions.RANGE if target.instant or trailing else expressions.RATE
         if target.parsed is not None and set(expressions.windows(target.parsed)) - {wanted}:
             yield panel["title"], f"{target.ref} asks over another time"
         if target.instant != (panel["type"] != "timeseries"):

@@ -9,6 +9,9 @@ from . import measures
 
 REUSE, RIGHT, WRONG, WARNING, UNKNOWN, LINE = "blue", "green", "red", "orange", "#8e8e8e", "#8e8e8e"
 
+# Of what has no such label: nobody told.
+UNTOLD = "unknown"
+
 
 def _verdicts() -> dict[str, str]:
     right = {verdict for verdicts in measures.RIGHT.values() for verdict in verdicts}
@@ -38,6 +41,14 @@ COLOURS = {
         "uncertain": "#b0b0b0",
         "fail": WRONG,
         "not_verifiable": UNKNOWN,
+        UNTOLD: UNKNOWN,
+    },
+    s.CONTEXT_LEDGER_COMPACTION_TRIGGER: {
+        "auto": REUSE,
+        "manual": "light-blue",
+        "reactive": WARNING,
+        "window_downshift": "purple",
+        UNTOLD: UNKNOWN,
     },
     s.CONTEXT_LEDGER_COMPACTION_OUTCOME: {
         "done": REUSE,

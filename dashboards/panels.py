@@ -25,6 +25,10 @@ from .promql import NAMELESS, label
 from .variables import DATASOURCE
 
 EMPTY = "No traffic"
+# Of a cell in a row with others: not known is not 0.
+UNKNOWN = "unknown"
+# How a description says that a point of a graph counts more than its own moment.
+TRAILING = "Each point counts a time before it that is as long as the chosen time."
 # A threshold as Grafana has it: from which value on, in which colour; None is the lowest.
 Steps = Sequence[tuple[float | None, str]]
 BLUE: Steps = ((None, REUSE),)
@@ -273,7 +277,7 @@ def _heads(shown: Table) -> dict[str, Any]:
 
 
 def _cells(column: Column) -> list[dm.DynamicConfigValue]:
-    found = [_value("unit", column.unit), _value("custom.minWidth", 90)]
+    found = [_value("unit", column.unit), _value("custom.minWidth", 90), _value("noValue", UNKNOWN)]
     if column.decimals is not None:
         found.append(_value("decimals", column.decimals))
     if column.state:

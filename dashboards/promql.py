@@ -104,6 +104,6 @@ def either(one: str, other: str) -> str:
     return f"(({one} or {other} * 0) + ({other} or {one} * 0))"
 
 
-def named(expr: str, key: str) -> str:
+def named(expr: str, key: str, word: str = NAMELESS) -> str:
     """The same, with a word where the series has no such label: calls of an agent that nobody named."""
-    return f'label_replace({expr}, "{label(key)}", "{NAMELESS}", "{label(key)}", "")'
+    return f'label_replace({expr}, "{label(key)}", "{word}", "{label(key)}", "")'

@@ -11,18 +11,22 @@ from dataclasses import dataclass, field
 from otel_context_ledger import semconv as s
 
 from . import measures as m
-from .panels import BLUE, LOSS, NONE_IS_RIGHT, PLAIN, Bars, Column, Graph, Query, Stat, Steps
+from .palette import UNTOLD
+from .panels import BLUE, LOSS, NONE_IS_RIGHT, PLAIN, TRAILING, Bars, Column, Graph, Query, Stat, Steps
 from .promql import AGENT, Picks, View, label, named
 from .thresholds import COVERAGE, RECALL, RIGHT, SUCCESS, Threshold
 from .variables import RANGE, RATE
 
 BY_AGENT = f"{{{{{AGENT}}}}}"
+# What is not told of everything that is counted.
+OPTIONAL = (s.CONTEXT_LEDGER_COMPACTION_TRIGGER, s.CONTEXT_LEDGER_COMPACTION_VALIDATOR_RESULT)
 AGENTS_HEADS = {s.GEN_AI_AGENT_NAME: "Agent"}
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """Something that is measured: a question for a view, its title, what it is and what is normal."""
+    """Something that is measured: a question for a view, its title, what it is and what is normal. What is `rare`
+    (a task ends, a compaction happens now and then) is told over time for as long as the chosen time."""
 
     title: str
     ask: Callable[[View], str]
@@ -34,6 +38,7 @@ class Quantity:
     steps: Steps = PLAIN
     short: str = ""
     limits: Mapping[str, float | None] = field(default_factory=lambda: {"bottom": 0, "top": 1})
+    rare: bool = False
 
     @property
     def about(self) -> str:
@@ -61,7 +66,8 @@ def agents(ask: Callable[[View], str], view: View = RATE) -> Query:
 
 def stacked(title: str, about: str, metric: str, by: str, picks: Picks | None = None, *, traced: bool = False) -> Graph:
     """What a counter went up by a second, an area for each value of an attribute."""
-    asked = Query(RATE.per(by).total(metric, picks), f"{{{{{label(by)}}}}}")
+    told = RATE.per(by).total(metric, picks)
+    asked = Query(named(told, by, UNTOLD) if by in OPTIONAL else told, f"{{{{{label(by)}}}}}")
     return Graph(title=title, about=about, queries=(asked,), unit="short", stacked=True, by=by, traced=traced)
 
 
@@ -73,6 +79,7 @@ def bars(title: str, about: str, metric: str, by: str, picks: Picks | None = Non
         about=about,
         queries=(Query(asked, f"{{{{{label(by)}}}}}"),),
         unit="short",
+        decimals=0,
         by=by,
         empty="None, or no traffic",
     )
@@ -82,8 +89,8 @@ def by_agent(of: Quantity, view: View = RATE) -> Graph:
     """The quantity over time, a line for each agent: a total hides the one that fell."""
     return Graph(
         title=f"{of.title} by agent",
-        about=of.about,
-        queries=(agents(of.ask, view),),
+        about=f"{of.about} {TRAILING}" if of.rare else of.about,
+        queries=(agents(of.ask, RANGE if of.rare else view),),
         unit=of.unit,
         floor=of.floor.variable if of.floor else "",
         bottom=of.limits["bottom"],
@@ -153,6 +160,7 @@ SUCCEEDED = Quantity(
     "what your tasks had last week; a fall while reuse rises is the sign of a wrong context.",
     floor=SUCCESS,
     short="Succeeded",
+    rare=True,
 )
 REPORTED = Quantity(
     "Reuse reported",
@@ -181,6 +189,7 @@ COST = Quantity(
     decimals=2,
     short="Cost per success",
     limits={"bottom": 0, "top": None},
+    rare=True,
 )
 MISSED = Quantity(
     "Tokens missed",
@@ -241,6 +250,7 @@ COMPACTED = Quantity(
     steps=BLUE,
     short="Kept",
     limits={"bottom": 0, "top": None},
+    rare=True,
 )
 PASSED = Quantity(
     "Compactions passed",
@@ -249,6 +259,7 @@ PASSED = Quantity(
     "100 %. Those that could not be judged are in the graphs below, grey.",
     floor=RECALL,
     short="Passed",
+    rare=True,
 )
 DECIDED = Quantity(
     "Tasks decided",
@@ -257,6 +268,7 @@ DECIDED = Quantity(
     "above 90 %; else cost per success counts too few successes. Unknown is not failed.",
     floor=COVERAGE,
     short="Decided",
+    rare=True,
 )
 PRICE = Quantity(
     "Price per success",
@@ -267,6 +279,7 @@ PRICE = Quantity(
     decimals=2,
     steps=BLUE,
     limits={"bottom": 0, "top": None},
+    rare=True,
 )
 CALLS = Quantity(
     "Calls per success",
@@ -276,4 +289,5 @@ CALLS = Quantity(
     unit="short",
     short="Calls per success",
     limits={"bottom": 0, "top": None},
+    rare=True,
 )

@@ -38,6 +38,7 @@ AGAIN = Graph(
     "where no file was read twice.",
     queries=(q.agents(lambda view: view.total(s.METRIC_REPEATED_READ)),),
     unit="Bps",
+    empty="None",
 )
 FRESH = Graph(
     title="Files fresh by agent",

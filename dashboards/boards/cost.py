@@ -9,7 +9,7 @@ from .. import quantities as q
 from .. import uids
 from ..annotations import ALERTS, COMPACTIONS, IDENTITY
 from ..layout import Board, Pair, line, section
-from ..panels import PLAIN, Column, Graph, Query, Stat, Table
+from ..panels import PLAIN, TRAILING, Column, Graph, Query, Stat, Table
 from ..promql import label
 from ..thresholds import COVERAGE, RIGHT, SUCCESS
 from ..variables import AGENTS, MODELS, RANGE, RATE, Floor, Source
@@ -27,10 +27,11 @@ SPENT = Stat(
 BOTH = Graph(
     title="With and without cache",
     about=f"Cost per success, and what it would have been without a cache. {UNPRICED}\n\nNormal: the gap is what the "
-    "cache saves; where the lines cross it costs more than it saves.",
+    "cache saves; where the lines cross it costs more than it saves. "
+    f"{TRAILING}",
     queries=(
-        Query(m.cost_per_success(RATE), "with the cache"),
-        Query(m.price_per_success(RATE), "without a cache"),
+        Query(m.cost_per_success(RANGE), "with the cache"),
+        Query(m.price_per_success(RANGE), "without a cache"),
     ),
     unit="currencyUSD",
     colours={"with the cache": "blue", "without a cache": "#8e8e8e"},

@@ -11,7 +11,7 @@ from .. import uids
 from ..annotations import alerts
 from ..collectors import CONNECTOR, PROCESSOR, SIGNALS, counted, held
 from ..layout import Board, Pair, line, section
-from ..panels import BLUE, NONE_IS_RIGHT, Graph, Query, Stat, Steps
+from ..panels import BLUE, EMPTY, NONE_IS_RIGHT, Graph, Query, Stat, Steps
 from ..promql import View, label
 from ..thresholds import COVERAGE, QUEUE
 from ..variables import COLLECTORS, Choice, Floor, Source
@@ -40,8 +40,8 @@ def _number(title: str, about: str, expr: str, steps: Steps = NONE_IS_RIGHT) -> 
     return Stat(title=title, about=about, queries=(Query(expr),), unit="short", decimals=0, steps=steps)
 
 
-def _graph(title: str, about: str, expr: str, legend: str, unit: str = "short") -> Graph:
-    return Graph(title=title, about=about, queries=(Query(expr, legend),), unit=unit)
+def _graph(title: str, about: str, expr: str, legend: str, unit: str = "short", empty: str = EMPTY) -> Graph:
+    return Graph(title=title, about=about, queries=(Query(expr, legend),), unit=unit, empty=empty)
 
 
 # Of all that a Prometheus scrapes, what has been a collector within the chosen time.
@@ -126,6 +126,7 @@ QUEUED = Graph(
     unit="percentunit",
     top=1,
     floor=QUEUE.variable,
+    empty="No exporter has a queue",
 )
 MEMORY = _graph(
     "Memory",
@@ -157,8 +158,8 @@ ENTRIES = _graph(
 )
 JUDGES = _graph(
     "Verdicts by judge",
-    "Calls a second that were judged, by who found the cause: the process that made the call, or the collector.\n\n"
-    "Normal: process for this ledger's own entries, collector for all others.",
+    "Calls a second that were judged, by who found the cause: `none` where the word of the process that made "
+    "the call stands as it came.\n\nNormal: none for this ledger's own entries, collector for all others.",
     _speed(f"{PROCESSOR}_verdicts", "by"),
     "{{by}} {{instance}}",
 )
@@ -209,6 +210,7 @@ SDK = _graph(
     "happened.\n\nNormal: empty.",
     EVERYBODY.per(s.CONTEXT_LEDGER_STAGE).total(s.METRIC_INTERNAL_ERRORS),
     f"{{{{{label(s.CONTEXT_LEDGER_STAGE)}}}}}",
+    empty="None",
 )
 PARTS = (
     section("Just now, and in the chosen time", line(4, UP, DOWN, CALLS, REFUSED, BROKEN, DOUBTFUL)),
