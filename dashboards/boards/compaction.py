@@ -9,7 +9,7 @@ from .. import quantities as q
 from .. import uids
 from ..annotations import ALERTS, COMPACTIONS, IDENTITY
 from ..layout import Board, Pair, line, section
-from ..panels import BLUE, Column, Graph, Query, Stat, Table
+from ..panels import BLUE, TRAILING, Column, Graph, Query, Stat, Table
 from ..thresholds import RECALL, RIGHT
 from ..variables import AGENTS, MODELS, RANGE, Floor, Source
 
@@ -26,9 +26,9 @@ HOW_MANY = Stat(
 )
 BROKEN = Graph(
     title="Missed after compaction",
-    about="Tokens a second that had to be sent anew because the history had been compacted, by agent.\n\nNormal: a "
-    "peak at each compaction, which is the price of it.",
-    queries=(q.agents(lambda view: view.total(s.METRIC_MISS_TOKENS, AFTER)),),
+    about="Tokens that had to be sent anew because the history had been compacted, by agent.\n\nNormal: what is left "
+    f"of a prompt, once for each compaction: the price of it. {TRAILING}",
+    queries=(q.agents(lambda view: view.total(s.METRIC_MISS_TOKENS, AFTER), RANGE),),
     unit="short",
 )
 AGAIN = Graph(
