@@ -13,8 +13,9 @@ from .variables import DATASOURCE, RATE
 
 STEP = "60s"
 HAPPENED = replace(RATE, over="increase")
-# An edit of the repository is an agent's work, and no reason for the provider's cache to miss.
-REASONS = tuple(part for part in s.MEMBERS[s.CONTEXT_LEDGER_PART] if part != "repository")
+# An edit of the repository is an agent's work, and no reason for the provider's cache to miss; another summary is a
+# compaction, which has a mark of its own.
+REASONS = tuple(part for part in s.MEMBERS[s.CONTEXT_LEDGER_PART] if part not in ("repository", "summary"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +27,14 @@ class Annotation:
     colour: str
     title: str
     text: str
+    shown: bool = True
+
+    def hidden(self) -> Annotation:
+        """The same, only after it was switched on: what happens all the time would cover the graphs."""
+        return replace(self, shown=False)
 
     def build(self) -> d.AnnotationQuery:
-        asked = d.AnnotationQuery().name(self.name).enable(True).datasource(DATASOURCE).icon_color(self.colour)
+        asked = d.AnnotationQuery().name(self.name).enable(self.shown).datasource(DATASOURCE).icon_color(self.colour)
         return asked.expr(self.expr).step(STEP).title_format(self.title).text_format(self.text)
 
 

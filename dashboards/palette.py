@@ -35,6 +35,15 @@ COLOURS = {
         "cold": "light-purple",
         "unknown": UNKNOWN,
     },
+    s.CONTEXT_LEDGER_COST_COMPONENT: {
+        "cache_read": REUSE,
+        "cache_write": "purple",
+        "cache_write_1h": "semi-dark-purple",
+        "cache_write_12h": "dark-purple",
+        "input_uncached": "light-blue",
+        "output": "#c8b08a",
+        "total": REUSE,
+    },
     s.CONTEXT_LEDGER_TASK_OUTCOME: {"success": RIGHT, "failure": WRONG, "unknown": UNKNOWN},
     s.CONTEXT_LEDGER_COMPACTION_VALIDATOR_RESULT: {
         "pass": RIGHT,

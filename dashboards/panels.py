@@ -210,7 +210,7 @@ def _stat(shown: Stat) -> stat.Panel:
 
 
 def _graph(shown: Graph) -> timeseries.Panel:
-    panel = _dressed(timeseries.Panel(), shown, instant=False).line_width(1).fill_opacity(30 if shown.stacked else 8)
+    panel = _dressed(timeseries.Panel(), shown, instant=False).line_width(1).fill_opacity(30 if shown.stacked else 0)
     panel = panel.show_points(cm.VisibilityMode.NEVER).legend(_legend()).tooltip(_tooltip())
     if shown.stacked:
         panel = panel.stacking(cb.StackingConfig().mode(cm.StackingMode.NORMAL).group("A"))

@@ -99,6 +99,11 @@ def counted(part: str, whole: str) -> str:
     return f"({part} or {whole} * 0) and {whole} > 0"
 
 
+def whole(expr: str) -> str:
+    """A number of things, without the parts of one that `increase` makes of them at the ends of a window."""
+    return f"round({expr})"
+
+
 def either(one: str, other: str) -> str:
     """The sum of two sums of which one may be missing."""
     return f"(({one} or {other} * 0) + ({other} or {one} * 0))"

@@ -13,7 +13,7 @@ from otel_context_ledger import semconv as s
 from . import measures as m
 from .palette import UNTOLD
 from .panels import BLUE, LOSS, NONE_IS_RIGHT, PLAIN, TRAILING, Bars, Column, Graph, Query, Stat, Steps
-from .promql import AGENT, Picks, View, label, named
+from .promql import AGENT, Picks, View, label, named, whole
 from .thresholds import COVERAGE, RECALL, RIGHT, SUCCESS, Threshold
 from .variables import RANGE, RATE
 
@@ -26,7 +26,8 @@ AGENTS_HEADS = {s.GEN_AI_AGENT_NAME: "Agent"}
 @dataclass(frozen=True, slots=True)
 class Quantity:
     """Something that is measured: a question for a view, its title, what it is and what is normal. What is `rare`
-    (a task ends, a compaction happens now and then) is told over time for as long as the chosen time."""
+    (a task ends, a compaction happens now and then) is told over time for as long as the chosen time. A number
+    of `things` is a whole one."""
 
     title: str
     ask: Callable[[View], str]
@@ -39,6 +40,7 @@ class Quantity:
     short: str = ""
     limits: Mapping[str, float | None] = field(default_factory=lambda: {"bottom": 0, "top": 1})
     rare: bool = False
+    things: bool = False
 
     @property
     def about(self) -> str:
@@ -51,9 +53,9 @@ def number(of: Quantity) -> Stat:
     return Stat(
         title=of.title,
         about=of.about,
-        queries=(Query(of.ask(RANGE)),),
+        queries=(Query(exact(of, RANGE)),),
         unit=of.unit,
-        decimals=of.decimals,
+        decimals=None if of.things else of.decimals,
         steps=of.steps,
         floor=of.floor.variable if of.floor else "",
     )
@@ -73,13 +75,12 @@ def stacked(title: str, about: str, metric: str, by: str, picks: Picks | None = 
 
 def bars(title: str, about: str, metric: str, by: str, picks: Picks | None = None) -> Bars:
     """What a counter went up by in the chosen time, a bar for each value of an attribute that has any."""
-    asked = f"sort_desc({RANGE.per(by).total(metric, picks)} > 0)"
+    expr = f"sort_desc({whole(RANGE.per(by).total(metric, picks))} > 0)"
     return Bars(
         title=title,
         about=about,
-        queries=(Query(asked, f"{{{{{label(by)}}}}}"),),
+        queries=(Query(expr, f"{{{{{label(by)}}}}}"),),
         unit="short",
-        decimals=0,
         by=by,
         empty="None, or no traffic",
     )
@@ -100,7 +101,12 @@ def by_agent(of: Quantity, view: View = RATE) -> Graph:
 
 def column(of: Quantity, view: View) -> Column:
     """The quantity for each row of a table."""
-    return Column(of.short or of.title, of.ask(view), of.unit, of.decimals)
+    return Column(of.short or of.title, exact(of, view), of.unit, None if of.things else of.decimals)
+
+
+def exact(of: Quantity, view: View) -> str:
+    """The question for a headline or a cell."""
+    return whole(of.ask(view)) if of.things else of.ask(view)
 
 
 def state(of: Quantity, view: View, head: str) -> Column:
@@ -226,7 +232,7 @@ WRONG = Quantity(
     "Checks that found the context wrong: stale rules or files, drifted tools, lost constraints, a broken history.",
     "0, or a few right after files changed.",
     unit="short",
-    decimals=0,
+    things=True,
     steps=NONE_IS_RIGHT,
     short="Wrong",
     limits={"bottom": 0, "top": None},
@@ -237,7 +243,7 @@ LOST = Quantity(
     "Checks that found a declared constraint gone from the context.",
     "0. Each one is an agent that works without a rule that it was given.",
     unit="short",
-    decimals=0,
+    things=True,
     steps=NONE_IS_RIGHT,
     short="Lost",
     limits={"bottom": 0, "top": None},

@@ -10,6 +10,7 @@ from .. import uids
 from ..annotations import ALERTS, COMPACTIONS, IDENTITY
 from ..layout import Board, Pair, line, section
 from ..panels import BLUE, TRAILING, Column, Graph, Query, Stat, Table
+from ..promql import whole
 from ..thresholds import RECALL, RIGHT
 from ..variables import AGENTS, MODELS, RANGE, Floor, Source
 
@@ -19,9 +20,8 @@ HOW_MANY = Stat(
     title="Compactions",
     about="How often a history was replaced by something shorter, or should have been.\n\nNormal: a few in a long "
     "session. Many in a row are a loop: the summary is already too long.",
-    queries=(Query(RANGE.total(s.METRIC_COMPACTIONS)),),
+    queries=(Query(whole(RANGE.total(s.METRIC_COMPACTIONS))),),
     unit="short",
-    decimals=0,
     steps=BLUE,
 )
 BROKEN = Graph(
@@ -55,7 +55,7 @@ WHO = Table(
     "floor, nothing lost.",
     keys=q.AGENTS_HEADS,
     columns=(
-        Column("Compactions", ROWS.total(s.METRIC_COMPACTIONS), decimals=0),
+        Column("Compactions", whole(ROWS.total(s.METRIC_COMPACTIONS))),
         q.column(q.COMPACTED, ROWS),
         q.column(q.PASSED, ROWS),
         q.state(q.PASSED, ROWS, "Passed state"),
@@ -100,7 +100,7 @@ BOARD = Board(
     title="Compaction and constraints",
     about="What compactions left, what they lost, and whether constraints hold.",
     variables=(Source(), AGENTS, MODELS, Floor(RECALL), Floor(RIGHT)),
-    annotations=(ALERTS, COMPACTIONS, IDENTITY),
+    annotations=(ALERTS, COMPACTIONS, IDENTITY.hidden()),
     sections=(
         section(
             "In the chosen time: compression, and what survived it",

@@ -10,7 +10,7 @@ from .. import uids
 from ..annotations import ALERTS, COMPACTIONS, IDENTITY
 from ..layout import Board, Pair, line, section
 from ..panels import PLAIN, TRAILING, Column, Graph, Query, Stat, Table
-from ..promql import label
+from ..promql import label, whole
 from ..thresholds import COVERAGE, RIGHT, SUCCESS
 from ..variables import AGENTS, MODELS, RANGE, RATE, Floor, Source
 
@@ -84,7 +84,7 @@ MODELS_TABLE = Table(
         q.column(q.SAVED, PARTS),
         q.column(q.READ, PARTS),
         q.column(q.SOUND, PARTS),
-        Column("Calls", PARTS.total(s.METRIC_CALLS), decimals=0),
+        Column("Calls", whole(PARTS.total(s.METRIC_CALLS))),
     ),
     links={"Reuse and correctness": uids.REUSE, "Why not reused": uids.MISSES},
     sort="Spent",
@@ -95,7 +95,7 @@ BOARD = Board(
     about="What a successful task costs, failed ones included, and what of the saving is real. Tasks have no model: "
     "the choice of models narrows calls and costs alone.",
     variables=(Source(), AGENTS, MODELS, Floor(SUCCESS), Floor(RIGHT), Floor(COVERAGE)),
-    annotations=(ALERTS, COMPACTIONS, IDENTITY),
+    annotations=(ALERTS, IDENTITY, COMPACTIONS.hidden()),
     sections=(
         section(
             "In the chosen time: price, and what it bought",

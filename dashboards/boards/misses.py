@@ -10,12 +10,13 @@ from .. import uids
 from ..annotations import ALERTS, COMPACTIONS, IDENTITY
 from ..layout import Board, Pair, line, section
 from ..panels import Column, Graph, Query, Table
-from ..promql import label
+from ..promql import label, whole
 from ..thresholds import COVERAGE, RIGHT
 from ..variables import AGENTS, MODELS, RANGE, RATE, Floor, Source
 
 WRONG = {s.CONTEXT_LEDGER_VERDICT: m.WRONG_WORDS}
 CAUSE = "A cause is what changed in what was sent, or a pause, or else the provider's own."
+FOUND = RANGE.per(s.GEN_AI_AGENT_NAME, s.CONTEXT_LEDGER_PILLAR, s.CONTEXT_LEDGER_VERDICT)
 FIRST = Graph(
     title="First token, by outcome",
     about="The time until the first generated token that 95 % of the streamed calls stayed under, by what the cache "
@@ -59,16 +60,7 @@ BY_PILLAR = Table(
     about="Checks that found the context wrong, by agent, pillar and verdict. A click on an agent opens the other "
     "boards for it.\n\nNormal: empty.",
     keys={s.GEN_AI_AGENT_NAME: "Agent", s.CONTEXT_LEDGER_PILLAR: "Pillar", s.CONTEXT_LEDGER_VERDICT: "Verdict"},
-    columns=(
-        Column(
-            "Checks",
-            RANGE.per(s.GEN_AI_AGENT_NAME, s.CONTEXT_LEDGER_PILLAR, s.CONTEXT_LEDGER_VERDICT).total(
-                s.METRIC_CHECKS, WRONG
-            )
-            + " > 0",
-            decimals=0,
-        ),
-    ),
+    columns=(Column("Checks", f"{whole(FOUND.total(s.METRIC_CHECKS, WRONG))} > 0"),),
     links={"Reuse and correctness": uids.REUSE, "Compaction and constraints": uids.COMPACTION},
     sort="Checks",
 )
@@ -121,7 +113,7 @@ BOARD = Board(
     title="Why not reused",
     about="What was not reused, why, and whether the context was right meanwhile.",
     variables=(Source(), AGENTS, MODELS, Floor(RIGHT), Floor(COVERAGE)),
-    annotations=(ALERTS, COMPACTIONS, IDENTITY),
+    annotations=(ALERTS, IDENTITY, COMPACTIONS.hidden()),
     sections=(
         section(
             "In the chosen time: what was missed, and whether the context was right",

@@ -9,6 +9,7 @@ from .. import uids
 from ..annotations import ALERTS, COMPACTIONS, IDENTITY
 from ..layout import Board, Pair, line, section
 from ..panels import Column, Table
+from ..promql import whole
 from ..thresholds import COVERAGE, RECALL, RIGHT, SUCCESS
 from ..variables import AGENTS, MODELS, RANGE, Floor, Source
 
@@ -41,7 +42,7 @@ WHO = Table(
         q.state(q.SOUND, ROWS, "Checks state"),
         q.column(q.SUCCEEDED, ROWS),
         q.column(q.COST, ROWS),
-        Column("Calls", ROWS.total(s.METRIC_CALLS), decimals=0),
+        Column("Calls", whole(ROWS.total(s.METRIC_CALLS))),
     ),
     links={"Why not reused": uids.MISSES, "Compaction and constraints": uids.COMPACTION, "Cost": uids.COST},
     sort="Calls",
@@ -52,7 +53,7 @@ BOARD = Board(
     about="Is the reuse real, and was the context right? Every figure of reuse (left, blue) has a figure of "
     "correctness to its right.",
     variables=(Source(), AGENTS, MODELS, Floor(RECALL), Floor(RIGHT), Floor(SUCCESS), Floor(COVERAGE)),
-    annotations=(ALERTS, COMPACTIONS, IDENTITY),
+    annotations=(ALERTS, IDENTITY, COMPACTIONS.hidden()),
     sections=(
         section(
             "In the chosen time: reuse, and whether it was right",
