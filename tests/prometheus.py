@@ -141,6 +141,7 @@ def running(
         f"--config.file={config}",
         f"--storage.tsdb.path={blocks or folder / 'storage'}",
         "--storage.tsdb.retention.time=100y",
+        "--enable-feature=exemplar-storage",
     ]
     with _serving(command, "--web.listen-address", folder / "prometheus.log") as url:
         yield Prometheus(url, folder / "prometheus.log")

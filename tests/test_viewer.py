@@ -3,7 +3,6 @@ by keyboard, and asked for."""
 
 from __future__ import annotations
 
-import json
 import re
 import time
 import urllib.parse
@@ -17,7 +16,7 @@ import pytest
 from otel_context_ledger.cli.viewer import boards
 from tests import prometheus as p
 from tests.browser import Tab, browsing, needs_browser, tab
-from tests.viewer import FROM, NOBODY, TO, board, override, panel, saying, serving, standing, target
+from tests.viewer import FROM, NOBODY, SCRAPE, TO, board, override, panel, saying, serving, standing, target
 
 pytestmark = needs_browser
 SCRIPT = '<img src=x onerror="document.title=1">'
@@ -76,9 +75,11 @@ def chromium() -> Iterator[Any]:
 
 
 @contextmanager
-def shown(browser: Any, url: str, *many: dict[str, Any], query: str = "", **more: Any) -> Iterator[Tab]:
+def shown(
+    browser: Any, url: str, *many: dict[str, Any], query: str = "", scrape: float = SCRAPE, **more: Any
+) -> Iterator[Tab]:
     """The page of these boards once everything was asked, at an address that goes on with `query`."""
-    with serving(url, *many) as viewer, tab(browser, **more) as opened:
+    with serving(url, *many, scrape=scrape) as viewer, tab(browser, **more) as opened:
         opened.open(f"{viewer.address}{query}")
         settled(opened)
         yield opened
@@ -576,27 +577,36 @@ def test_marks_are_drawn_listed_and_switched_off(chromium: Any, server: p.Promet
         assert opened.page.locator(".events").inner_text().split("\n\n") == ["Marks in this range", "None."]
 
 
-def test_exemplars_show_their_trace(chromium: Any) -> None:
+def test_exemplars_show_their_trace(chromium: Any, tmp_path: Path) -> None:
     """A dot on the graph says the trace that it came from; the table names it too."""
+    p.need("prometheus")
     trace = "4bf92f3577b34da6a3ce929d0e0e4736"
-    found = {"exemplars": [{"labels": {"trace_id": trace}, "value": "1.5", "timestamp": FROM + 1800}]}
+    text = f'# TYPE t counter\nt_total 5 # {{trace_id="{trace}"}} 3\n# EOF\n'
+    kind = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    one = panel("timeseries", "Line", target("t_total", legend="t", exemplar=True))
+    with (
+        standing(saying(200, text.encode(), content_type=kind)) as program,
+        p.running(tmp_path, targets={"program": [program.url.removeprefix("http://")]}) as scraping,
+    ):
+        p.waited(lambda: scraping.get("query_exemplars", query="t_total", start=0, end=time.time()))
+        scraping.until("count_over_time(t_total[1m]) > 2")
+        with shown(chromium, scraping.url, board(one), query="?from=now-1m&to=now&refresh=", scrape=1) as opened:
+            assert f"trace {trace}" in pointed(opened, trace).split("\n")
+            opened.page.get_by_role("button", name="Values of Line as a table").click()
+            assert words(opened, "Line")[-2] == "Exemplars"
+            assert words(opened, "Line")[-1].endswith(f": trace {trace}")
 
-    def answer(request: Any) -> None:
-        data: Any = {"resultType": "matrix", "result": [{"metric": {}, "values": [[FROM, "1"], [TO, "2"]]}]}
-        data = [found] if "exemplars" in request.path else data
-        saying(200, json.dumps({"status": "success", "data": data}, separators=(",", ":")).encode())(request)
 
-    one = panel("timeseries", "Line", target("a", legend="a", exemplar=True))
-    with standing(answer) as stand, shown(chromium, stand.url, board(one)) as opened:
-        box = opened.page.locator(".u-over").bounding_box()
-        scale = opened.page.locator(".u-over").evaluate("one => one.clientHeight")
-        for y in range(0, scale, 6):
-            opened.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + y)
-            if trace in opened.page.locator(".tip").inner_text():
-                break
-        assert f"trace {trace}" in opened.page.locator(".tip").inner_text().split("\n")
-        opened.page.get_by_role("button", name="Values of Line as a table").click()
-        assert words(opened, "Line")[-2:] == ["Exemplars", f"2026-01-01 09:30:00: trace {trace}"]
+def pointed(opened: Tab, wanted: str) -> str:
+    """What the graph says under the pointer, which goes over its right end until it says what is wanted."""
+    box = opened.page.locator(".u-over").bounding_box()
+    for x in range(0, 60, 8):
+        for y in range(0, int(box["height"]), 8):
+            opened.page.mouse.move(box["x"] + box["width"] - x, box["y"] + y)
+            said: str = opened.page.locator(".tip").inner_text()
+            if wanted in said:
+                return said
+    return ""
 
 
 def test_still_for_those_who_want_it_still(chromium: Any, server: p.Prometheus) -> None:

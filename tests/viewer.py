@@ -35,10 +35,14 @@ class Reply:
 
 @contextmanager
 def serving(
-    prometheus: str = NOBODY, *boards: dict[str, Any], token: str | None = None, host: str = "127.0.0.1"
+    prometheus: str = NOBODY,
+    *boards: dict[str, Any],
+    token: str | None = None,
+    host: str = "127.0.0.1",
+    scrape: float = SCRAPE,
 ) -> Iterator[Viewer]:
     """A running server of boards."""
-    viewer = Viewer(host, 0, list(boards) or [board()], upstream.named(prometheus, token), SCRAPE)
+    viewer = Viewer(host, 0, list(boards) or [board()], upstream.named(prometheus, token), scrape)
     threading.Thread(target=viewer.serve_forever, args=(0.02,), daemon=True).start()
     try:
         yield viewer

@@ -14,6 +14,14 @@ export type Outcome = 'ok' | 'empty' | 'error' | 'stopped';
 
 /** A graph is drawn for at least so many pixels. */
 const LEAST_PIXELS = 100;
+/** What the whole page suffers from stands above it at length, and in each panel in short. */
+const IN_SHORT: Record<string, string> = {
+  unreachable: 'Prometheus cannot be reached.',
+  unauthorized: 'Prometheus wants other credentials.',
+  redirect: 'Prometheus is elsewhere.',
+  no_prometheus: 'No Prometheus is there.',
+  gone: 'The server of this page does not answer.',
+};
 
 export class Frame {
   readonly element: HTMLElement;
@@ -46,8 +54,8 @@ export class Frame {
     } catch (error) {
       if (question.signal.aborted) return 'stopped';
       this.last = undefined;
-      this.note('error', error instanceof Error ? error.message : String(error));
-      if (error instanceof Refused && error.kind === 'unreachable') this.element.dataset['reason'] = 'unreachable';
+      const short = error instanceof Refused ? IN_SHORT[error.kind] : undefined;
+      this.note('error', short ?? (error instanceof Error ? error.message : String(error)));
     }
     this.element.setAttribute('aria-busy', 'false');
     return this.element.dataset['state'] as Outcome;

@@ -48,7 +48,7 @@ export async function instant(query: string, time: number, signal: AbortSignal):
 
 /** Times are whole steps, so that a refresh moves no point. */
 export async function over(query: string, range: Range, step: number, signal: AbortSignal): Promise<Answer[]> {
-  const start = Math.ceil(range.from / step) * step;
+  const start = Math.floor(range.from / step) * step;
   const end = Math.floor(range.to / step) * step;
   const data = await ask<Result>('query_range', { query, start, end: Math.max(start, end), step }, signal);
   return (data.result as Raw[]).map((raw) => gridded(raw, start, end, step));
