@@ -24,6 +24,7 @@ TOP, PLOT = 68.0, 116.0
 BOTTOM = TOP + PLOT
 STRIP, ROW = BOTTOM + 10, 15.0
 HEIGHT = STRIP + ROW * len(checks.ORDER) + 18
+MAX_TOLD = 3
 BREAK = trusted("\n")
 # Room that a letter needs, with that to the next.
 LETTER = 8.0
@@ -118,7 +119,7 @@ def _bars(frame: Frame) -> list[Markup]:
 
 def _misses(frame: Frame, marks: Mapping[str, str]) -> list[Markup]:
     """A triangle for each miss, filled if it is significant; a cross where a call did not run to its end and nothing
-    significant was missed."""
+    significant was missed; a ring for side calls, which have a context of their own."""
     found: list[Markup] = []
     y, half = LANES["misses"], min(5.0, frame.step / 2)
     for at, column in enumerate(frame.columns):
@@ -128,6 +129,8 @@ def _misses(frame: Frame, marks: Mapping[str, str]) -> list[Markup]:
         elif column.causes:
             shape = f"M{number(x - half)} {number(y - 1)}h{number(2 * half)}l{number(-half)} 8z"
             found.append(_path([shape], "miss" if column.significant else "slight"))
+        elif len(column.sides) == len(column.calls):
+            found.append(element("circle", cx=x, cy=y + 2, r=min(3.5, half), class_="side"))
     return [*found, *_letters(frame, marks)]
 
 
@@ -218,7 +221,8 @@ def told(column: Column) -> Iterator[str]:
     yield from (compacted(event) for event in column.compactions)
     if column.changes:
         yield f"identity changed: {', '.join(column.changes)}"
-    yield from column.endings[:3]
+    yield from column.endings[:MAX_TOLD]
+    yield from (f"side call: {kind}" for kind in dict.fromkeys(column.sides))
 
 
 def _sized(column: Column) -> str:

@@ -53,6 +53,7 @@ KEY = (
     ("miss", "M2 3h10l-5 8z", "significant miss, with its cause's letter"),
     ("slight", "M2 3h10l-5 8z", "slight or expected miss"),
     ("ended", "M3 3l8 8M3 11l8 -8", "not run to its end"),
+    ("side", "M3 7a4 4 0 1 0 8 0a4 4 0 1 0 -8 0", "side call (a summary, a title), with a context of its own"),
     ("compaction", "M7 1l5.5 5.5l-5.5 5.5l-5.5 -5.5z", "compaction"),
     ("lossy", "M7 1l5.5 5.5l-5.5 5.5l-5.5 -5.5z", "compaction that lost something or failed"),
     ("changed", "M3 3h8v8h-8z", "identity changed"),

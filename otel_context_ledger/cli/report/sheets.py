@@ -52,7 +52,8 @@ WORST = (
     Column("avoidable", right=True), Column("cost of it", right=True), CHECKS, Column("cause", fold=True),
 )  # fmt: skip
 CALLS = (
-    Column("call"), Column("began"), Column("id"), *(Column(name.replace("_", " "), right=True) for name in t.SOURCES),
+    Column("call"), Column("began"), Column("id"), Column("side call"),
+    *(Column(name.replace("_", " "), right=True) for name in t.SOURCES),
     Column("input unknown", right=True), READ, Column("cause"), Column("avoidable", right=True),
     *(Column(name) for name in checks.ORDER), Column("identity changed"), Column("compaction"),
     Column("cost", right=True),
@@ -176,6 +177,7 @@ def _column(column: t.Column) -> tuple[Cell, ...]:
         f"{column.first} to {last}" if several else str(column.first),
         moment(first.number("started_at")),
         first.entry_id,
+        ", ".join(dict.fromkeys(column.sides)),
         *(_tokens(column, name) for name in t.SOURCES),
         unknown,
         share(sums.cached, sums.input_measured),

@@ -54,7 +54,7 @@ class Stretch:
 def stretches(case: Case) -> list[Stretch]:
     """All sessions of a case, the worst first."""
     calls = _by_session(case.calls)
-    events = _by_session(event for event in case.compactions if event.text("entry_id") is None)
+    events = _by_session(case.compactions)
     found = [_stretch(name, some, events.get(name, ())) for name, some in calls.items()]
     return sorted(found, key=lambda one: (-one.weight, -(one.began or 0.0)))
 

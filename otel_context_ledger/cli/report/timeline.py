@@ -63,6 +63,12 @@ class Column:
         return list(dict.fromkeys(part for call in self.calls for part in call.words("identity_changed") or ()))
 
     @property
+    def sides(self) -> Sequence[str]:
+        """What the calls were for that were not the agent's own."""
+        kinds = (call.text("request_kind") for call in self.calls)
+        return [kind for kind in kinds if kind not in (None, "agent")]
+
+    @property
     def endings(self) -> Sequence[str]:
         """How calls ended that did not run to their end."""
         return [told for call in self.calls if (told := ending(call))]
