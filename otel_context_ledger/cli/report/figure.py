@@ -1,7 +1,7 @@
 """A session's timeline as a picture: misses, compactions and identity changes above, input by source, checks below.
 
-Everything of one column stands at the same x. Colour says nothing alone: sources differ in pattern, checks in shape,
-misses in letter. Styles are the page's.
+Everything of one column stands at the same x. Colour says nothing alone: sources are full, striped, pale or hatched,
+checks differ in shape, misses in letter. Styles are the page's.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ def _call(call: Call, found: Contents) -> Markup:
     rows = explain.explanation(call, found.book)
     short = [(label, text) for label, text in rows if label in SHORT]
     rest = [row for row in rows if row not in short]
-    more = element("details", element("summary", "all that is known of it"), tables.described(rest))
+    more = element("details", element("summary", "what else is known of it"), tables.described(rest))
     title = explain.title(call)
     return element("article", element("h3", title[0].upper() + title[1:]), tables.described(short), more, class_="call")
 
