@@ -244,6 +244,23 @@ def test_unknown_is_hatched_and_never_zero(run: Run) -> None:
     assert failed[at : at + 6] == ["?", "?", "?", "?", "yes", "?"]
 
 
+@pytest.mark.parametrize(
+    ("calls", "ticks"),
+    [
+        ([FAILED], ["0"]),
+        ([{**CALM, "input_tokens": 3, "cached_tokens": 3}], ["0", "1.5", "3"]),
+        ([CALM], ["0", "30k", "60k"]),
+        ([{**CALM, "input_tokens": 1_200_000}], ["0", "750k", "1.5M"]),
+    ],
+)
+def test_the_scale(run: Run, calls: list[dict[str, Any]], ticks: list[str]) -> None:
+    """The lines of the scale are said as what they are; where no input is known, there is none but zero."""
+    ledger_of(*calls)
+    (picture,) = classed(page(run), "timeline")
+    left = [text(one) for one in picture.iter("text") if one.get("text-anchor") == "end"]
+    assert left[: len(left) - 8] == ticks
+
+
 def test_what_could_not_be_known_is_said(run: Run) -> None:
     """How many calls, of what, and why."""
     unread = {**HELD, "repo_check": "unknown", "repository": m.Findings(evidence=("reason=nothing_read",))}

@@ -63,7 +63,7 @@ class Frame:
 
     def high(self, tokens: float) -> float:
         """How high so many tokens are."""
-        return PLOT * tokens / self.most
+        return PLOT * tokens / self.most if self.most else 0.0
 
 
 def drawn(columns: Sequence[Column], marks: Mapping[str, str], name: str, told: str) -> Markup:
@@ -81,7 +81,7 @@ def _axis(frame: Frame) -> list[Markup]:
     """Lines and names: tokens at the left, the lanes, the numbers of calls below."""
     right = frame.width - EDGE
     found: list[Markup] = []
-    for tokens in (0.0, frame.most / 2, frame.most):
+    for tokens in (0.0, frame.most / 2, frame.most) if frame.most else (0.0,):
         y = BOTTOM - frame.high(tokens)
         found.append(element("path", d=f"M{number(LEFT)} {number(y)}H{number(right)}", class_="grid"))
         found.append(_label(LEFT - 6, y + 4, _short(tokens)))
@@ -273,7 +273,7 @@ def _cross(x: float, y: float, half: float) -> str:
 def _round(most: float) -> float:
     """A round number of tokens that is not below."""
     if most <= 0:
-        return 1.0
+        return 0.0
     unit = 10.0 ** math.floor(math.log10(most))
     return next(unit * factor for factor in (1, 1.5, 2, 3, 4, 5, 6, 8, 10) if unit * factor >= most)
 
@@ -282,4 +282,4 @@ def _short(tokens: float) -> str:
     for size, unit in ((1e6, "M"), (1e3, "k")):
         if tokens >= size:
             return f"{tokens / size:.1f}".removesuffix(".0") + unit
-    return f"{tokens:.0f}"
+    return number(tokens)
