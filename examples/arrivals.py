@@ -72,7 +72,7 @@ def _asked(seen: prometheus.Prometheus, sums: Mapping[str, float]) -> Iterator[R
         seen.until(f"sum(context_ledger_{name}_total)", partial(_reaches, sent * (1 - CLOSE)))
     metric = "context_ledger_calls_total"
     for told, query in (
-        ("calls, counted", f"sum({metric})"),
+        ("calls, counted", f"sum(last_over_time({metric}[1h]))"),
         ("calls, seen from 0 on", f"sum(max_over_time({metric}[1h]) - min_over_time({metric}[1h]))"),
     ):
         yield Row(told, sums["calls"], sum(one.value for one in seen.query(query)), PROMETHEUS)

@@ -11,6 +11,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,9 @@ def test_every_query_of_every_board_is_answered(live: Live) -> None:
     asked = [question for board in boards.boards() for question in boards.questions(board, WINDOW, STEP)]
     silent = [question for question in asked if not live.answered(question)]
     assert len(asked) > 0
-    assert {one.name: one.expression for one in silent if one.title not in NEVER} == {}
+    # A scrape that a busy machine missed is made up for by the next one.
+    lost = [one for one in silent if one.title not in NEVER and not prometheus.waited(partial(live.answered, one))]
+    assert {one.name: one.expression for one in lost} == {}
     assert NEVER.keys() - {one.title for one in silent} == set()
     assert [one.name for one in silent if one.description and NEVER[one.title] not in one.description] == []
 
@@ -100,7 +103,7 @@ def test_the_boards_are_served_over_it(live: Live) -> None:
     """The address that the demo prints has the page, and the same Prometheus behind it."""
     address, _, asked = live.boards.partition("?")
     behind = prometheus.Prometheus(address.rstrip("/"), live.server.log)
-    total = "sum(context_ledger_calls_total)"
+    total = "sum(last_over_time(context_ledger_calls_total[1h]))"
     with urllib.request.urlopen(live.boards) as page:
         assert "<html" in page.read().decode("utf-8")
     assert "context-ledger-reuse" in asked
