@@ -2,6 +2,7 @@ package contextledgerconnector
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/contextledgerconnector/internal/metadata"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/semconv"
 )
 
 // maxUnsent is how many refused flushes of deltas are kept to be sent again.
@@ -134,17 +136,31 @@ func (c *counter) pass(e *entry, now time.Time) result {
 	if e.call.Origin.Aggregate {
 		return wasAggregate
 	}
-	c.window.add(e.kept, now)
+	c.window.add(e.kept, e.remembered(true), now)
 	return wasElsewhere
 }
 
 func (c *counter) take(from []pair, e *entry, now time.Time) result {
-	if c.window.has(e.known) {
+	if known := c.window.find(e); known != nil {
+		c.pay(from, known, e, now)
 		return wasDuplicate
 	}
-	c.window.add(e.kept, now)
+	c.window.add(e.kept, e.remembered(e.pays()), now)
 	c.tally.add(from, e, now)
 	return wasCounted
+}
+
+// pay counts the cost of a call that was told without one before, once: an agent may tell it in one of two records alone.
+func (c *counter) pay(from []pair, known *memory, e *entry, now time.Time) {
+	if known.paid || !e.pays() || c.window.has([]string{e.itself()}) {
+		return
+	}
+	known.paid = true
+	c.window.add([]string{e.itself()}, e.remembered(true), now)
+	e.found = slices.DeleteFunc(e.found, func(m measurement) bool {
+		return m.metric != semconv.MetricCost && m.metric != semconv.MetricCostWithoutCache
+	})
+	c.tally.add(from, e, now)
 }
 
 // start sends on through `next` from now on; who comes later is heard through the same.

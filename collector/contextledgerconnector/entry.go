@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"strconv"
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
@@ -13,10 +14,11 @@ import (
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/semconv"
 )
 
-// place is where a point leads: the span of a call, if there is one, and when it was.
+// place is where a point leads: the span of a call, if there is one, and when it was. A log record has no start.
 type place struct {
 	trace pcommon.TraceID
 	span  pcommon.SpanID
+	start pcommon.Timestamp
 	at    pcommon.Timestamp
 }
 
@@ -27,12 +29,16 @@ type entry struct {
 	found []measurement
 	// marks by which the window knows it, and those by which the window is to know it from now on.
 	known, kept []string
+	// occasion is what only this record and a second delivery of it have in common.
+	occasion string
 }
 
-// What marks of spans and of log records begin with.
+// What marks begin with: of spans and of log records, of an answer that is told without an entry of ours and with one.
 const (
-	spanMark   = "s:"
-	recordMark = "l:"
+	spanMark        = "s:"
+	recordMark      = "l:"
+	answerMark      = "r:"
+	entryAnswerMark = "x:"
 )
 
 // readSpan gives the entry that a span is; nil where it is none.
@@ -42,7 +48,7 @@ func readSpan(span ptrace.Span) *entry {
 	}
 	trace, id := span.TraceID(), span.SpanID()
 	occasion := spanMark + hex.EncodeToString(trace[:]) + hex.EncodeToString(id[:])
-	return read(span.Attributes(), "", occasion, place{trace, id, span.EndTimestamp()})
+	return read(span.Attributes(), "", occasion, place{trace, id, span.StartTimestamp(), span.EndTimestamp()})
 }
 
 // readRecord gives the entry that a log record is; nil where it is none. Many records can stand in one span, so that
@@ -53,7 +59,7 @@ func readRecord(record plog.LogRecord) *entry {
 		return nil
 	}
 	occasion := recordMark + event + "\x00" + strconv.FormatUint(uint64(record.Timestamp()), 36)
-	return read(record.Attributes(), event, occasion, place{record.TraceID(), record.SpanID(), record.Timestamp()})
+	return read(record.Attributes(), event, occasion, place{record.TraceID(), record.SpanID(), 0, record.Timestamp()})
 }
 
 // marked says whether it stands on a record who counts it; most records are none of ours.
@@ -80,7 +86,7 @@ func (e *entry) release() {
 
 func read(attrs pcommon.Map, event, occasion string, where place) *entry {
 	found := spare.Get().(*entry)
-	found.place = where
+	found.place, found.occasion = where, occasion
 	figures.Read(attrs, &found.call)
 	found.call.Place.Trace = where.trace
 	switch {
@@ -120,14 +126,14 @@ func (e *entry) readMarks(occasion string) {
 	id, answer := e.call.Origin.EntryID, e.call.Request.ResponseID
 	switch {
 	case id != "" && answer != "":
-		e.known, e.kept = []string{"e:" + id, "r:" + answer}, []string{"e:" + id, "x:" + answer}
+		e.known, e.kept = []string{"e:" + id, answerMark + answer}, []string{"e:" + id, entryAnswerMark + answer}
 	case id != "":
 		e.known = []string{"e:" + id}
 		e.kept = e.known
 	case answer != "":
-		e.known, e.kept = []string{"r:" + answer, "x:" + answer}, []string{"r:" + answer}
+		e.known, e.kept = []string{answerMark + answer, entryAnswerMark + answer}, []string{answerMark + answer}
 	default:
-		e.known = []string{occasion + "\x00" + e.said()}
+		e.known = []string{e.itself()}
 		e.kept = e.known
 		e.alike(occasion[:len(spanMark)])
 	}
@@ -143,6 +149,47 @@ func (e *entry) alike(own string) {
 	if like != "" {
 		e.known, e.kept = append(e.known[:1:1], other+like), append(e.kept[:1:1], own+like)
 	}
+}
+
+// itself is the mark of the record alone.
+func (e *entry) itself() string { return e.occasion + "\x00" + e.said() }
+
+// lasted gives from when to when the call lasted, in Unix nanoseconds, as far as the record tells.
+func (e *entry) lasted() (from, to int64) {
+	to = int64(e.place.at)
+	from = to
+	switch start, took := e.call.Place.Start, e.call.Request.Duration; {
+	case e.place.start > 0:
+		from = int64(e.place.start)
+	case !start.IsZero():
+		from = start.UnixNano()
+	case took != nil:
+		from = to - int64(*took*float64(time.Second))
+	}
+	return min(from, to), to
+}
+
+func (e *entry) input() int64 { return known(e.call.Usage.Input) }
+
+func (e *entry) output() int64 { return known(e.call.Usage.Output) }
+
+func known(count *int64) int64 {
+	if count == nil {
+		return -1
+	}
+	return *count
+}
+
+// pays says whether the entry tells a cost that is counted.
+func (e *entry) pays() bool {
+	return e.call.Cost.Unit == semconv.CostUnitUsd && e.call.Cost.Amount != nil
+}
+
+// remembered is what the window is to remember of the entry.
+func (e *entry) remembered(paid bool) *memory {
+	made := &memory{input: e.input(), output: e.output(), paid: paid}
+	made.from, made.to = e.lasted()
+	return made
 }
 
 // said tells two calls without an id apart that were told at the same time.

@@ -100,7 +100,7 @@ func TestExemplars(t *testing.T) {
 		e := calling("m")
 		e.call.Request.TimeToFirstToken = &seconds
 		e.found = measurements(nil, &e.call)
-		e.place = place{pcommon.TraceID{1}, pcommon.SpanID{byte(i + 1)}, pcommon.Timestamp(i)}
+		e.place = place{pcommon.TraceID{1}, pcommon.SpanID{byte(i + 1)}, 0, pcommon.Timestamp(i)}
 		tally.add(nil, e, noon)
 	}
 	tally.add(nil, calling("m"), noon)

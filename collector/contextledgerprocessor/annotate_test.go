@@ -75,6 +75,37 @@ func TestBothSignalsShareTheirSessions(t *testing.T) {
 	assert.Equal(t, []string{"hit <nil>", "cold previous_unknown"}, got)
 }
 
+// A collector that knows better than the process takes back what the process said was lost: a hit has no cause.
+func TestVerdictThatIsReplacedLeavesNothingBehind(t *testing.T) {
+	second := turn(2)
+	attrs := second.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).Attributes()
+	require.NoError(t, attrs.FromRaw(map[string]any{
+		"context_ledger.entry_id": "e2", "context_ledger.session_id": "s1", "context_ledger.history_length": 3,
+		"context_ledger.prefix_locator": []any{"0:100:aa", "1:200:bb", "2:300:cc", "3:400:dd"},
+		"context_ledger.digest_scheme":  "xxh3", "context_ledger.cache_report": "reported",
+		"context_ledger.input_tokens": 20_480, "context_ledger.cached_tokens": 10_240, "context_ledger.counted_by": "none",
+		"context_ledger.cache_outcome": "cold", "context_ledger.miss_cause": "cold_start", "context_ledger.judged_by": "process",
+		"context_ledger.miss_confidence": "observed", "context_ledger.miss_evidence": []any{"first_request"},
+		"context_ledger.avoidable_tokens": 10_240,
+	}))
+	first := turn(1)
+	require.NoError(t, first.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).Attributes().FromRaw(map[string]any{
+		"context_ledger.entry_id": "e1", "context_ledger.session_id": "s1", "context_ledger.history_length": 1,
+		"context_ledger.prefix_locator": []any{"0:100:aa", "1:200:bb"}, "context_ledger.digest_scheme": "xxh3",
+		"context_ledger.cache_report": "reported", "context_ledger.input_tokens": 10_240, "context_ledger.cached_tokens": 0,
+	}))
+	first.ResourceSpans().MoveAndAppendTo(second.ResourceSpans())
+	got := processSpans(t, createDefaultConfig().(*Config), second)
+	told := got.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).Attributes().AsRaw()
+	assert.Subset(t, told, map[string]any{
+		"context_ledger.cache_outcome": "hit", "context_ledger.judged_by": "collector",
+		"context_ledger.process_outcome": "cold", "context_ledger.process_cause": "cold_start", "context_ledger.comparable_id": "e1",
+	})
+	for _, gone := range []string{"miss_cause", "miss_confidence", "miss_evidence"} {
+		assert.NotContains(t, told, "context_ledger."+gone)
+	}
+}
+
 // Spans come when they end; calls are judged in the order in which they began.
 func TestCallsAreJudgedAsTheyBegan(t *testing.T) {
 	late := turn(2)

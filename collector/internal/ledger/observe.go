@@ -107,7 +107,7 @@ func (s *State) repeats(c *call.Call, named traces.Names) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	found, _ := h.sessions.Get(c.Task.Session)
-	return found != nil && found.knows(named)
+	return found != nil && found.knows(named, traces.Seconds(c.Place.Start))
 }
 
 // traced holds a call against the traces of its session, and keeps its own.
@@ -130,7 +130,7 @@ func (s *State) traced(c *call.Call, named traces.Names, found *captured, now ti
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	kept, held := h.known(c.Task.Session)
-	if kept.knows(named) {
+	if kept.knows(named, trace.Opened) {
 		// Its span and its log record came at once.
 		return Seen{Repeated: true}
 	}
@@ -143,7 +143,7 @@ func (s *State) traced(c *call.Call, named traces.Names, found *captured, now ti
 		past.Calls = slices.Concat(kept.Branches, others)
 	}
 	link := traces.Find(past, trace)
-	lost := kept.forgot(trace)
+	lost, moved := kept.forgot(trace), kept.loaded || held && c.Place.Break > kept.heard
 	if link.Late || lost {
 		s.counts.late.Add(1)
 	}
@@ -153,8 +153,8 @@ func (s *State) traced(c *call.Call, named traces.Names, found *captured, now ti
 	judged := s.judge(c, found, &traces.Case{
 		Link: link, Now: trace, Usage: c.Usage, End: c.Request.End, Rules: rules, Verdict: c.Verdict.Provider,
 		Compacted: compacted, Resumed: c.Ours() && unaware(c),
-	}, standing{kept, held, lost || kept.loaded || held && c.Place.Break > kept.heard, now})
-	judged.lost, judged.named = lost, named
+	}, standing{kept, held, lost || moved, now})
+	judged.lost, judged.moved, judged.named = lost, moved, named
 	s.verdicts.keep(c, named, judged.seen.View)
 	s.remember(h, kept, held, judged, now)
 	return judged.seen
@@ -205,7 +205,11 @@ func (s *State) remember(h *shard, kept *record, held bool, judged judged, now t
 		trace.Plateau = judged.plateau
 		trace.Anchored(link)
 		trace.Own(link.Head)
-		if link.Replaces(trace) {
+		switch {
+		case judged.moved:
+			// What was known before may be of the past, and the first call of another agent may have been elsewhere.
+			s.outdate(kept)
+		case link.Replaces(trace):
 			s.drop(kept, link.Head.Entry)
 		}
 		if len(kept.Branches) == maxBranches {
@@ -223,6 +227,14 @@ func (s *State) remember(h *shard, kept *record, held bool, judged judged, now t
 		}
 	}
 	s.keep(h, kept, now)
+}
+
+// outdate forgets the calls of a session.
+func (s *State) outdate(kept *record) {
+	for len(kept.Branches) > 0 {
+		s.drop(kept, kept.Branches[0].Entry)
+	}
+	kept.Whole = false
 }
 
 // drop forgets a call of a session.

@@ -52,10 +52,20 @@ type record struct {
 	heard  uint64
 }
 
-// knows says whether a call was told of before, as far as its names are remembered.
-func (r *record) knows(named traces.Names) bool {
+// maxLate is by how many seconds a record of a call may say that it began after another one says that it ended: a log record
+// tells its end alone.
+const maxLate = 3
+
+// knows says whether a call was told of before, as far as its names are remembered. One that began after another one with the
+// same answer was over is another call: a gateway gave the answer again.
+func (r *record) knows(named traces.Names, opened float64) bool {
 	sought := named.Sought()
-	return slices.ContainsFunc(sought.All(), func(name traces.Part) bool { return slices.Contains(r.Told, name) })
+	for at, name := range r.Told {
+		if slices.Contains(sought.All(), name) && (name != named.Answer() || at >= len(r.Ends) || opened <= float64(r.Ends[at])+maxLate) {
+			return true
+		}
+	}
+	return false
 }
 
 // tell notes that a call of a name was told of.

@@ -13,7 +13,7 @@ import (
 )
 
 // judged is a call with what was found out about it. First says that it was known to be its session's first, lost that it
-// may have been told of before.
+// may have been told of before, moved that its session may have been elsewhere meanwhile.
 type judged struct {
 	call    *call.Call
 	named   traces.Names
@@ -22,6 +22,7 @@ type judged struct {
 	seen    Seen
 	first   bool
 	lost    bool
+	moved   bool
 	plateau int
 }
 

@@ -152,6 +152,9 @@ func (n Names) Known() Few { return n.few(n.told) }
 // Sought are those by which it is looked for: of spans and log records without an id in common, the other kind's.
 func (n Names) Sought() Few { return n.few(!n.told) }
 
+// Answer is the name of its answer, 0 where it has none.
+func (n Names) Answer() Part { return n.answer }
+
 func (n Names) few(span bool) Few {
 	like := n.record
 	if span {
