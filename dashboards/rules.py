@@ -123,8 +123,8 @@ RECORDS = (
 )
 
 SAME = {s.CONTEXT_LEDGER_IDENTITY: ("same",)}
-WHO = f'{{{{ or $labels.{label(s.GEN_AI_AGENT_NAME)} "An agent without a name" }}}}'
-MODEL = f'{{{{ or $labels.{label(s.GEN_AI_REQUEST_MODEL)} "an unknown model" }}}}'
+WHO = f'{{{{ or $labels.{label(s.GEN_AI_AGENT_NAME)} "(no name)" }}}}'
+MODEL = f'{{{{ or $labels.{label(s.GEN_AI_REQUEST_MODEL)} "(no name)" }}}}'
 SURFACE = f"{{{{ $labels.{label(s.CONTEXT_LEDGER_PROVIDER_SURFACE)} }}}}"
 VALUE = "{{ $value | humanizePercentage }}"
 AGENTS_ERRORS = View("increase", "30m", by=("job", label(s.CONTEXT_LEDGER_STAGE))).total(s.METRIC_INTERNAL_ERRORS)

@@ -17,7 +17,7 @@ from dashboards import history, promql, rules
 from dashboards.history import INCIDENTS, MINUTES, START, STEP, Incident
 from dashboards.promql import View, name
 from otel_context_ledger import semconv as s
-from tests import boards, prometheus
+from tests import boards, prometheus, runbook
 from tests.prometheus import Labels, Prometheus
 
 END = START + (MINUTES - 1) * STEP
@@ -132,6 +132,12 @@ def test_every_query_of_every_board_is_answered(day: Day) -> None:
     assert len(asked) > 0
     assert [(one.name, one.expression) for one in silent if one.title not in NEVER] == []
     assert NEVER.keys() - {one.title for one in silent} == set()
+
+
+def test_every_query_of_the_runbook_is_answered(day: Day) -> None:
+    """Whoever is woken finds something wherever the runbook says to look."""
+    asked = [query.replace(runbook.BLANK, '=~".+"') for query in runbook.queries()]
+    assert [query for query in asked if not day.server.query_range(query, START, END, 600)] == []
 
 
 def test_every_variable_offers_something(day: Day) -> None:

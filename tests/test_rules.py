@@ -13,11 +13,10 @@ import yaml
 
 from dashboards import promql, rules
 from otel_context_ledger import semconv
-from tests import prometheus, scenes
+from tests import prometheus, runbook, scenes
 from tests.scenes import CASES, INCIDENT_MINUTES, NORMAL_MINUTES, Case, Scene
 
 ROOT = Path(__file__).resolve().parents[1]
-RUNBOOK = ROOT / "dashboards" / "runbook.md"
 SECTIONS = ("Meaning", "Impact", "Look at", "Mitigation", "False alarms")
 SEVERITIES = ("critical", "warning")
 # Metrics of the collector itself; ours are in the components' metadata.
@@ -266,29 +265,23 @@ def test_rules_ask_only_for_what_is_there() -> None:
 
 def test_every_alert_has_its_heading_in_the_runbook() -> None:
     """Each link of an alert leads to a heading with all five sections, and no heading is left over."""
-    told = sections()
+    told = runbook.sections()
     assert {rules.runbook(name) for name in told} == {rules.runbook(alert.name) for alert in rules.ALERTS}
     for name, text in told.items():
         assert re.findall(r"^\*\*([A-Z][a-z ]+)\.\*\*", text, re.MULTILINE) == list(SECTIONS), name
         assert "```promql" in text, name
-    assert Path(rules.RUNBOOK).parts[-2:] == RUNBOOK.parts[-2:]
+    assert Path(rules.RUNBOOK).parts[-2:] == runbook.PATH.parts[-2:]
 
 
 def test_every_query_of_the_runbook_is_one_for_prometheus(tmp_path: Path) -> None:
     """Each parses, and asks for what the registry, the rules or the collector have."""
-    queries = [query for text in sections().values() for query in re.findall(r"```promql\n(.+?)\n```", text, re.DOTALL)]
+    queries = runbook.queries()
     groups = [{"name": "runbook", "rules": [{"record": f"query:{n}", "expr": q} for n, q in enumerate(queries)]}]
     (tmp_path / "queries.yaml").write_text(yaml.safe_dump({"groups": groups}), "utf-8")
     assert f"{len(queries)} rules found" in prometheus.promtool("check", "rules", tmp_path / "queries.yaml")
     recorded = {record.name for record in rules.RECORDS}
     known = recorded | registry() | components() | set(CORE) | set(RUNBOOKS_OWN)
     assert {query for query in queries if metrics(query) - known} == set()
-
-
-def sections() -> dict[str, str]:
-    """What the runbook says under each heading of an alert."""
-    parts = re.split(r"^## (\w+)\n", RUNBOOK.read_text("utf-8"), flags=re.MULTILINE)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
 def metrics(expression: str) -> set[str]:
