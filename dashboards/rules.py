@@ -18,7 +18,7 @@ from otel_context_ledger import semconv as s
 
 from . import measures as m
 from .collectors import CONNECTOR, INSTANCE, PROCESSOR, any_signal, counted, held
-from .promql import View, label
+from .promql import NAMELESS, View, label
 
 PATH = Path("rules") / "context-ledger.rules.yaml"
 RUNBOOK = "https://github.com/otel-context-ledger/otel-context-ledger/blob/main/dashboards/runbook.md"
@@ -123,8 +123,8 @@ RECORDS = (
 )
 
 SAME = {s.CONTEXT_LEDGER_IDENTITY: ("same",)}
-WHO = f'{{{{ or $labels.{label(s.GEN_AI_AGENT_NAME)} "(no name)" }}}}'
-MODEL = f'{{{{ or $labels.{label(s.GEN_AI_REQUEST_MODEL)} "(no name)" }}}}'
+WHO = f'{{{{ or $labels.{label(s.GEN_AI_AGENT_NAME)} "{NAMELESS}" }}}}'
+MODEL = f'{{{{ or $labels.{label(s.GEN_AI_REQUEST_MODEL)} "{NAMELESS}" }}}}'
 SURFACE = f"{{{{ $labels.{label(s.CONTEXT_LEDGER_PROVIDER_SURFACE)} }}}}"
 VALUE = "{{ $value | humanizePercentage }}"
 AGENTS_ERRORS = View("increase", "30m", by=("job", label(s.CONTEXT_LEDGER_STAGE))).total(s.METRIC_INTERNAL_ERRORS)
