@@ -21,6 +21,7 @@ from .collectors import LABELS as COLLECTORS_LABELS
 from .collectors import OTELCOL
 from .panels import TRAILING
 from .promql import AGENT, FLAG, label, name
+from .rules import PREFIX
 
 UNITS = {"percentunit", "short", "s", "bytes", "Bps", "currencyUSD", "none"}
 # What our own viewer draws as well: a board must not use more.
@@ -40,8 +41,9 @@ METRICS = {
     for metric, told in s.METRICS.items()
     for ending in (("_bucket", "_sum", "_count") if told.kind == "histogram" else ("",))
 }
-# Labels that Prometheus or Grafana give.
-GIVEN = {"job", "instance", "le", "alertname", "alertstate"}
+# What Prometheus tells of itself, and the labels that it gives; an alert has those of its expression too.
+PROMETHEUS = {"up", "ALERTS"}
+GIVEN = {"job", "instance", "le", "alertname", "alertstate", AGENT}
 REUSE = {name(metric) for metric in (s.METRIC_REUSABLE_TOKENS, s.METRIC_MISS_TOKENS, s.METRIC_COST_WITHOUT_CACHE)}
 CORRECTNESS = {name(s.METRIC_CHECKS), name(s.METRIC_PROVIDER_VERDICTS)}
 
@@ -88,6 +90,12 @@ class Sheet:
     @cached_property
     def targets(self) -> list[tuple[Json, Target]]:
         return [(panel, target) for panel in self.panels for target in targets(panel)]
+
+    @cached_property
+    def questions(self) -> list[tuple[str, Target]]:
+        """Everything that is asked, of panels and of marks, with who asks."""
+        marks = [(note["name"], Target("", note["expr"], "", False)) for note in self.document["annotations"]["list"]]
+        return [(panel["title"], target) for panel, target in self.targets] + marks
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +165,7 @@ def choices(sheet: Sheet) -> Broken:
 def unused(sheet: Sheet) -> Broken:
     """Every variable that is named exists, and every one that exists is named."""
     known = {variable["name"] for variable in sheet.document["templating"]["list"]}
-    asked = [target.expr for _, target in sheet.targets] + [
-        one["expr"] for one in sheet.document["annotations"]["list"]
-    ]
-    named = {found for expr in asked for found in expressions.variables(expr)}
+    named = {found for _, target in sheet.questions for found in expressions.variables(target.expr)}
     for variable in sorted(named - known):
         yield BOARD, f"${variable} does not exist"
     for variable in sorted(known - named - {"datasource"}):
@@ -244,10 +249,9 @@ def axes(sheet: Sheet) -> Broken:
 
 def promql(sheet: Sheet) -> Broken:
     """Every query is PromQL."""
-    notes = [(note["name"], note["expr"]) for note in sheet.document["annotations"]["list"]]
-    for where, expr in [*((panel["title"], target.expr) for panel, target in sheet.targets), *notes]:
-        if refused := _refused(expr):
-            yield where, f"{refused}: {expr}"
+    for where, target in sheet.questions:
+        if refused := _refused(target.expr):
+            yield where, f"{refused}: {target.expr}"
 
 
 def _refused(expr: str) -> str:
@@ -279,20 +283,20 @@ def divisions(sheet: Sheet) -> Broken:
 
 def metrics(sheet: Sheet) -> Broken:
     """Only metrics of the registry, of our collector's components and of the collector are asked for."""
-    for panel, target in sheet.targets:
+    for where, target in sheet.questions:
         for one in target.selectors:
-            if one.metric not in METRICS and one.metric not in OTELCOL and one.metric != "up":
-                yield panel["title"], f"{target.ref} asks for {one.metric}"
+            if one.metric not in METRICS and one.metric not in OTELCOL and one.metric not in PROMETHEUS:
+                yield where, f"{target.ref} asks for {one.metric}"
 
 
 def labels(sheet: Sheet) -> Broken:
     """Only labels that the registry gives a metric are asked for, and only values that it lists."""
-    for panel, target in sheet.targets:
+    for where, target in sheet.questions:
         for one in target.selectors:
-            yield from ((panel["title"], f"{target.ref}: {what}") for what in _strange_labels(one))
+            yield from ((where, f"{target.ref}: {what}") for what in _strange_labels(one))
         known = {_key for one in target.selectors for _key in _known(one.metric)}
         grouped = expressions.grouped(target.parsed) if target.parsed is not None else set()
-        yield from ((panel["title"], f"{target.ref} tells apart by {one}") for one in sorted(grouped - known))
+        yield from ((where, f"{target.ref} tells apart by {one}") for one in sorted(grouped - known))
 
 
 def _known(metric: str) -> set[str]:
@@ -387,6 +391,14 @@ def colours(sheet: Sheet) -> Broken:
             yield panel["title"], "is coloured"
 
 
+def marks(sheet: Sheet) -> Broken:
+    """Alerts of ours that fire are marked on every board, from the start."""
+    firing = f'ALERTS{{alertstate="firing",alertname=~"{PREFIX}.+"'
+    notes = sheet.document["annotations"]["list"]
+    if not any(note["expr"].startswith(firing) and note["enable"] for note in notes):
+        yield BOARD, "does not mark alerts"
+
+
 def totals(sheet: Sheet) -> Broken:
     """What a number says of all agents together is told by agent on the same board: a total hides the one that fell."""
     apart = {
@@ -427,7 +439,7 @@ RULES: Mapping[str, Callable[[Sheet], Broken]] = {
     rule.__name__: rule
     for rule in (
         identity, sources, choices, unused, unique, places, titles, descriptions, units, empty, axes, promql, windows,
-        divisions, metrics, labels, legends, partners, side_by_side, colours, totals, subset, ways,
+        divisions, metrics, labels, legends, partners, side_by_side, colours, marks, totals, subset, ways,
     )
 }  # fmt: skip
 # (rule, panel): why it is right as it is.

@@ -152,7 +152,7 @@ PLANTED: Mapping[str, tuple[Callable[[Document], None], list[tuple[str, str]]]] 
     "units": (put(GRAPH, "fieldConfig", "defaults", "unit", value="tok"), [("units", GRAPH)]),
     "empty": (put(GRAPH, "fieldConfig", "defaults", "noValue", value=""), [("empty", GRAPH)]),
     "axes": (put(GRAPH, "fieldConfig", "defaults", "min", value=None), [("axes", GRAPH)]),
-    "promql": (at("annotations", "list", 0, "expr", value="ALERTS{"), [("promql", "Alerts")]),
+    "promql": (at("annotations", "list", 1, "expr", value="sum("), [("promql", "Identity changes")]),
     "windows": (
         query(BESIDE, "sum by (context_ledger_verdict) (rate(context_ledger_checks_total[1h]))"),
         [("windows", BESIDE)],
@@ -186,6 +186,7 @@ PLANTED: Mapping[str, tuple[Callable[[Document], None], list[tuple[str, str]]]] 
         put(READ, "fieldConfig", "defaults", "thresholds", "steps", value=[{"value": None, "color": "green"}]),
         [("colours", READ)],
     ),
+    "marks": (at("annotations", "list", 0, "enable", value=False), [("marks", "the board")]),
     "totals": (
         both(
             put(READ, "description", value="Normal: any.\n\nMetrics: `context_ledger_output_tokens_total`."),
