@@ -12,7 +12,7 @@ from ..annotations import alerts
 from ..collectors import CONNECTOR, PROCESSOR, SIGNALS, counted, held
 from ..layout import Board, Pair, line, section
 from ..panels import BLUE, EMPTY, NONE_IS_RIGHT, Graph, Query, Stat, Steps
-from ..promql import View, label
+from ..promql import View, label, whole
 from ..thresholds import COVERAGE, QUEUE
 from ..variables import COLLECTORS, Choice, Floor, Source
 
@@ -37,7 +37,7 @@ def _each(ask: Callable[[str], str]) -> tuple[Query, ...]:
 
 
 def _number(title: str, about: str, expr: str, steps: Steps = NONE_IS_RIGHT) -> Stat:
-    return Stat(title=title, about=about, queries=(Query(expr),), unit="short", decimals=0, steps=steps)
+    return Stat(title=title, about=about, queries=(Query(whole(expr)),), unit="short", steps=steps)
 
 
 def _graph(title: str, about: str, expr: str, legend: str, unit: str = "short", empty: str = EMPTY) -> Graph:
