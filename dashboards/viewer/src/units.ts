@@ -2,6 +2,8 @@
 
 type Write = (value: number, decimals: number | undefined) => string;
 
+/** What rounds up to the next size is written in it: 1M, not 1000K. */
+const NEARLY = 0.9995;
 const SHORT: [number, string][] = [[1e15, 'P'], [1e12, 'T'], [1e9, 'B'], [1e6, 'M'], [1e3, 'K']];
 const SI: [number, string][] = [[1e15, 'P'], [1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']];
 const BINARY: [number, string][] = [[2 ** 50, 'Pi'], [2 ** 40, 'Ti'], [2 ** 30, 'Gi'], [2 ** 20, 'Mi'], [2 ** 10, 'Ki']];
@@ -51,13 +53,13 @@ function named(value: number, unit: string, decimals: number | undefined): strin
 }
 
 function scaled(value: number, decimals: number | undefined, sizes: [number, string][], space: string, unit: string): string {
-  const [size, letter] = sizes.find(([limit]) => Math.abs(value) >= limit) ?? [1, ''];
+  const [size, letter] = sizes.find(([limit]) => Math.abs(value) >= limit * NEARLY) ?? [1, ''];
   const ending = letter || unit ? `${space}${letter}${unit}` : '';
   return `${plain(value / size, size === 1 ? decimals : (decimals ?? undefined))}${ending}`;
 }
 
 function lasting(value: number, decimals: number | undefined): string {
-  const [size, word] = TIMES.find(([limit]) => Math.abs(value) >= limit) ?? [1, 's'];
+  const [size, word] = TIMES.find(([limit]) => Math.abs(value) >= limit * NEARLY) ?? [1, 's'];
   return `${plain(value / size, decimals)} ${word}`;
 }
 

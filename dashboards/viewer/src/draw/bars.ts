@@ -14,7 +14,7 @@ export const bars: Draw = (body, found, canvas) => {
     const told = written(value, series.look);
     const colour = valueColour(value, series.look, share, canvas.theme);
     const bar = h('div', { class: 'bar', 'aria-hidden': 'true' }, h('div', { styles: { width: `${share * 100}%`, background: colour } }));
-    return h('tr', {}, h('th', { scope: 'row' }, series.name), h('td', { class: 'track' }, bar), h('td', { class: 'figure' }, told.text));
+    return h('tr', {}, h('th', { scope: 'row' }, h('span', {}, series.name)), h('td', { class: 'track' }, bar), h('td', { class: 'figure' }, told.text));
   });
   body.append(scroller(`${canvas.panel.title ?? 'Bars'}, bars`, h('table', { class: 'bars' }, h('tbody', {}, ...drawn))));
 };

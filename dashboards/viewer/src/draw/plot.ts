@@ -28,6 +28,9 @@ export interface Plot {
 }
 
 const FONT = '12px system-ui, sans-serif';
+const MOST_LINES = 16;
+/** Bytes are told apart by powers of two. */
+const BINARY = Array.from({ length: 60 }, (_, power) => 2 ** power);
 const PATHS = { linear: uPlot.paths.linear!(), stepAfter: uPlot.paths.stepped!({ align: 1 }), bars: uPlot.paths.bars!({ size: [0.8, 40] }) };
 
 export function stacked(lines: Line[]): boolean {
@@ -48,7 +51,7 @@ export function plot(holder: HTMLElement, lines: Line[], found: Found, canvas: C
     cursor: { sync: { key: 'board' }, y: false, drag: { x: true, y: false, setScale: false }, points: { size: 6 } },
     scales: { x: { time: true, range: [found.range.from, found.range.to] }, ...scales(lines, piled) },
     axes: [axisOfTime(canvas), ...axes(lines, canvas)],
-    series: [{}, ...lines.map((line) => drawn(line, piled, scaleOf(line, lines[0])))],
+    series: [{}, ...lines.map((line) => drawn(line, piled, scaleOf(line, lines[0]), lines.length))],
     bands: piled ? lines.slice(1).map((_, at) => ({ series: [at + 2, at + 1] as [number, number] })) : between(lines),
     hooks: {
       draw: [over],
@@ -106,6 +109,7 @@ function axes(lines: Line[], { theme }: Canvas): uPlot.Axis[] {
     grid: { show: at === 0, stroke: theme.grid, width: 1 }, ticks: { show: false },
     size: (_chart: uPlot, values: string[] | null) => 16 + Math.max(3, ...(values ?? []).map((value) => value.length)) * 7,
     values: (_chart: uPlot, splits: number[]) => labels(splits, look),
+    ...(look.unit === 'bytes' || look.unit === 'binBps' ? { incrs: BINARY } : {}),
   }));
 }
 
@@ -114,7 +118,8 @@ function labels(splits: number[], look: Look): string[] {
   return splits.map((value) => written(value, { ...look, decimals: undefined, mappings: [] }).text);
 }
 
-function drawn(line: Line, piled: boolean, scale: string): uPlot.Series {
+/** Areas that lie upon each other are paler, the more there are. */
+function drawn(line: Line, piled: boolean, scale: string, count: number): uPlot.Series {
   const { custom } = line.look;
   const style = custom['lineStyle'] as { fill?: string; dash?: number[] } | undefined;
   const opacity = Number(custom['fillOpacity'] ?? 0) / 100;
@@ -124,7 +129,7 @@ function drawn(line: Line, piled: boolean, scale: string): uPlot.Series {
     scale,
     stroke: line.colour,
     width: Number(custom['lineWidth'] ?? 1) + 0.5,
-    ...(opacity > 0 ? { fill: faded(line.colour, piled ? Math.max(opacity, 0.3) : opacity) } : {}),
+    ...(opacity > 0 ? { fill: faded(line.colour, piled ? Math.max(opacity, 0.3) : opacity * Math.min(1, 2 / count)) } : {}),
     ...(style?.fill === 'dash' ? { dash: style.dash ?? [10, 10] } : style?.fill === 'dot' ? { dash: [2, 6] } : {}),
     paths: PATHS[shape],
     points: custom['showPoints'] === 'always' || custom['drawStyle'] === 'points' ? { show: true, size: 4 } : { show: () => false, size: 5, filter: alone },
@@ -195,29 +200,43 @@ function across(chart: uPlot, y: number, colour: string, dashed: boolean): void 
   pen.stroke();
 }
 
+/** Few marks of a kind are lines, many are ticks at the foot, so that what they stand beside can still be seen. */
 function marked(chart: uPlot, { marks, theme }: Canvas): void {
+  const counts = new Map<string, number>();
+  for (const { kind } of marks) counts.set(kind, (counts.get(kind) ?? 0) + 1);
+  for (const mark of marks) {
+    const [left, right] = [mark.from, mark.to].map((at) => chart.valToPos(at, 'x', true)) as [number, number];
+    const many = (counts.get(mark.kind) ?? 0) > MOST_LINES;
+    const colour = paint(mark.colour, theme);
+    chart.ctx.fillStyle = faded(colour, 0.07);
+    if (right > left && !many) chart.ctx.fillRect(left, chart.bbox.top, right - left, chart.bbox.height);
+    many ? ticked(chart, left, right, colour) : flagged(chart, left, colour);
+  }
+}
+
+function ticked(chart: uPlot, left: number, right: number, colour: string): void {
+  const height = 6 * devicePixelRatio;
+  chart.ctx.fillStyle = faded(colour, 0.75);
+  chart.ctx.fillRect(left, chart.bbox.top + chart.bbox.height - height, Math.max(right - left, 1.5 * devicePixelRatio), height);
+}
+
+function flagged(chart: uPlot, left: number, colour: string): void {
   const pen = chart.ctx;
   const bottom = chart.bbox.top + chart.bbox.height;
   const size = 5 * devicePixelRatio;
-  for (const mark of marks) {
-    const [left, right] = [mark.from, mark.to].map((at) => chart.valToPos(at, 'x', true)) as [number, number];
-    const colour = paint(mark.colour, theme);
-    pen.fillStyle = faded(colour, 0.08);
-    if (right > left) pen.fillRect(left, chart.bbox.top, right - left, chart.bbox.height);
-    pen.strokeStyle = faded(colour, 0.5);
-    pen.lineWidth = devicePixelRatio;
-    pen.setLineDash([4 * devicePixelRatio, 4 * devicePixelRatio]);
-    pen.beginPath();
-    pen.moveTo(left, chart.bbox.top);
-    pen.lineTo(left, bottom);
-    pen.stroke();
-    pen.fillStyle = colour;
-    pen.beginPath();
-    pen.moveTo(left - size, bottom);
-    pen.lineTo(left + size, bottom);
-    pen.lineTo(left, bottom - 1.6 * size);
-    pen.fill();
-  }
+  pen.strokeStyle = faded(colour, 0.5);
+  pen.lineWidth = devicePixelRatio;
+  pen.setLineDash([4 * devicePixelRatio, 4 * devicePixelRatio]);
+  pen.beginPath();
+  pen.moveTo(left, chart.bbox.top);
+  pen.lineTo(left, bottom);
+  pen.stroke();
+  pen.fillStyle = colour;
+  pen.beginPath();
+  pen.moveTo(left - size, bottom);
+  pen.lineTo(left + size, bottom);
+  pen.lineTo(left, bottom - 1.6 * size);
+  pen.fill();
 }
 
 /** A dot whose value is off the scale stands at its edge. */
