@@ -77,7 +77,7 @@ def test_a_foreign_name_is_refused(host: str) -> None:
     assert host == "" or not any(host in reply.text for reply in replies)
 
 
-@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:9464", "127.0.0.1:80", "[::1]:9464", "localhost."])
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:9480", "127.0.0.1:80", "[::1]:9480", "localhost."])
 def test_the_names_of_this_machine_are_known(host: str) -> None:
     """Any of loopback's names will do, on whatever port a tunnel brings it."""
     with serving() as viewer:

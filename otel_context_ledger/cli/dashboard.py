@@ -19,7 +19,8 @@ from otel_context_ledger.cli.viewer import boards, upstream
 from otel_context_ledger.cli.viewer.server import Viewer
 from otel_context_ledger.config import Config
 
-PROMETHEUS, HOST, PORT = "http://127.0.0.1:9090", "127.0.0.1", 9464
+# 9464, the port of OpenTelemetry's Prometheus exporters, is our collector's.
+PROMETHEUS, HOST, PORT = "http://127.0.0.1:9090", "127.0.0.1", 9480
 # What Grafana takes where nobody says how often Prometheus scrapes.
 SCRAPE_SECONDS = 15.0
 GREETING_SECONDS = 3.0
@@ -34,7 +35,13 @@ def options(own: ArgumentParser) -> None:
         help="the Prometheus to ask (default: %(default)s); http://user:password@host and "
         f"${upstream.TOKEN} (a bearer token) are sent to it alone, and the page never sees them",
     )
-    own.add_argument("--port", metavar="N", type=_port, default=PORT, help="0: any (default: %(default)s)")
+    own.add_argument(
+        "--port",
+        metavar="N",
+        type=_port,
+        default=PORT,
+        help="the port to serve at; 0 takes any that is free (default: %(default)s)",
+    )
     own.add_argument(
         "--host",
         metavar="H",

@@ -31,6 +31,7 @@ READS = re.compile(
     r"/api/v1/(?:query|query_range|query_exemplars|series|labels|rules|alerts|metadata"
     r"|label/[a-zA-Z_][a-zA-Z0-9_]{0,127}/values)"
 )
+ANSWER = re.compile(rb'\s{0,16}\{\s{0,16}"status"\s{0,16}:')
 PARAMETERS = frozenset({"query", "time", "start", "end", "step", "match[]", "limit", "metric", "type"})
 SECONDS, MAX_BYTES, MAX_ASKED, AT_ONCE = 30.0, 32 * 2**20, 16 * 2**10, 8
 CHUNK = 64 * 2**10
@@ -178,7 +179,7 @@ def _refusal(path: str, parameters: list[tuple[str, str]]) -> str:
 
 def _is_answer(body: bytes) -> bool:
     # The document may be large, and it is the page that reads it.
-    return body[:64].lstrip().startswith(b'{"status":')
+    return ANSWER.match(body) is not None
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
