@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from dashboards import history as history_of_a_day
 from otel_context_ledger.cli.viewer import boards
 from tests import prometheus as p
 from tests.browser import Tab, browsing, needs_browser, tab
@@ -547,6 +548,27 @@ def test_refresh_asks_again_and_keeps_the_place(chromium: Any, server: p.Prometh
         until(opened, lambda: opened.page.get_by_role("status").inner_text().startswith("Updated"))
 
 
+def test_a_refresh_leaves_an_open_menu_alone(chromium: Any, server: p.Prometheus) -> None:
+    """Who is about to choose a time goes on choosing."""
+    with shown(chromium, server.url, board(STAT), query=RELATIVE) as opened:
+        opened.page.keyboard.press("t")
+        opened.page.keyboard.press("Tab")
+        settled(opened, rounds(opened) + 2)
+        assert opened.page.evaluate("document.activeElement.textContent") == "Last 5 minutes"
+
+
+def test_twice_the_time_ends_now_still(chromium: Any, server: p.Prometheus) -> None:
+    """Zooming out and going later never ask for the future, and stay relative where the range was."""
+    with shown(chromium, server.url, board(STAT), query="?refresh=&from=now-6h&to=now") as opened:
+        found = []
+        for key in ("z", "]", "["):
+            opened.page.keyboard.press(key)
+            asked = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(opened.page.url).query))
+            found.append((asked["from"], asked["to"]))
+    assert found[:2] == [("now-12h", "now"), ("now-12h", "now")]
+    assert int(found[2][1]) - int(found[2][0]) == 12 * 3600 * 1000
+
+
 def test_a_closed_row_asks_when_it_is_opened(chromium: Any, server: p.Prometheus) -> None:
     """What nobody sees is not asked for."""
     inside = {"id": 7, "gridPos": {"x": 0, "y": 2, "w": 12, "h": 8}} | STAT
@@ -644,11 +666,25 @@ def test_pairs_stand_side_by_side(width: int, chromium: Any, server: p.Prometheu
     assert one["x"] + one["width"] < other["x"]
 
 
-@pytest.mark.parametrize("uid", [str(one["uid"]) for one in boards.load()])
-def test_the_boards_that_ship_are_drawn(uid: str, chromium: Any, server: p.Prometheus) -> None:
-    """No panel of them asks or looks for what the page does not know."""
-    with shown(chromium, server.url, *boards.load(), query=f"?board={uid}") as opened:
-        assert ({*states(opened)} - {"ok", "empty"}, opened.errors) == (set(), [])
+@pytest.fixture(scope="module")
+def day(tmp_path_factory: pytest.TempPathFactory) -> Iterator[p.Prometheus]:
+    """A Prometheus that holds the day on which boards and rules are tried."""
+    p.need("prometheus", "promtool")
+    folder = tmp_path_factory.mktemp("day")
+    for file in history_of_a_day.write(folder):
+        p.backfill(file, folder / "blocks")
+    with p.running(folder, folder / "blocks") as running:
+        yield running
+
+
+@pytest.mark.parametrize("uid", boards.ORDER)
+def test_the_boards_that_ship_are_drawn(uid: str, chromium: Any, day: p.Prometheus) -> None:
+    """Every panel of them has something to show of a day's work, and asks for nothing that the page does not know."""
+    start = history_of_a_day.START
+    query = f"?board={uid}&from={start * 1000}&to={(start + 16 * 3600) * 1000}&refresh="
+    with shown(chromium, day.url, *boards.load(), query=query) as opened:
+        empty = opened.page.locator(".panel:not([data-state=ok]) h3").all_inner_texts()
+        assert (empty, opened.errors) == ([], [])
 
 
 def test_a_picture_can_be_taken(chromium: Any, server: p.Prometheus, tmp_path: Path) -> None:

@@ -44,6 +44,12 @@ export function seconds(text: string | undefined): number | null {
   return Number(amount) * (unit === 'ms' ? 0.001 : (SECONDS[unit ?? 's'] ?? 1));
 }
 
+/** So long ago, in the largest unit that it is a whole number of: `now-12h`. */
+export function ago(length: number): string {
+  const [unit, size] = Object.entries(SECONDS).filter(([name]) => 'smhd'.includes(name)).reverse().find(([, size]) => length % size === 0) ?? ['s', 1];
+  return `now-${Math.round(length / size)}${unit}`;
+}
+
 /** `2026-01-01 09:00:00` where the reader is, or in UTC. */
 export function written(at: number, zone: Zone): string {
   const date = new Date(at * 1000);

@@ -2,7 +2,7 @@
 
 import type { About, Board } from './board';
 import { chooser } from './choosers';
-import { range, relative, seconds, written, type Range } from './clock';
+import { ago, range, relative, seconds, written, type Range } from './clock';
 import { h } from './dom';
 import type { Canvas } from './draw/canvas';
 import { chosenQuery, type Scope } from './interpolation';
@@ -78,8 +78,9 @@ export class Page {
     this.off.clear();
   }
 
-  /** Asks for everything again. `told`: the reader asked for it, and is told when it is done. */
-  private async load(told: boolean): Promise<void> {
+  /** Asks for everything again. `told`: the reader asked for it, and is told when it is done; `background`: nobody did,
+   *  and a menu that is open stays as it is. */
+  private async load(told: boolean, background = false): Promise<void> {
     this.stop.abort();
     this.stop = new AbortController();
     clearTimeout(this.timer);
@@ -87,10 +88,10 @@ export class Page {
     const span = range(this.state.from, this.state.to, Date.now() / 1000, this.state.zone);
     if (!span) return this.warn('The address of this page has a time that cannot be read. Choose another one.');
     this.status.textContent = 'Loading …';
-    this.tool();
+    if (!background) this.tool();
     const trouble = await this.chosen(span, signal);
     if (signal.aborted) return;
-    this.tool();
+    if (!background || !this.tools.querySelector('details[open]')) this.tool();
     const found = await this.marks(span, signal);
     const outcomes = await this.draw(this.open_(), span, found, signal);
     if (!signal.aborted) this.done(outcomes, found, trouble, told);
@@ -150,7 +151,7 @@ export class Page {
     clearTimeout(this.timer);
     const every = (seconds(this.state.refresh) ?? 0) * 1000;
     const wait = trouble ? Math.max(every, RETRY) * Number(every > 0) : every;
-    if (wait > 0 && (relative(this.state.to) || trouble)) this.timer = window.setTimeout(() => (document.hidden ? undefined : void this.load(false)), wait);
+    if (wait > 0 && (relative(this.state.to) || trouble)) this.timer = window.setTimeout(() => (document.hidden ? undefined : void this.load(false, true)), wait);
   }
 
   private async open(section: Section): Promise<void> {
@@ -265,8 +266,11 @@ export class Page {
   private moved(change: (from: number, to: number) => [number, number]): void {
     const span = range(this.state.from, this.state.to, Date.now() / 1000, this.state.zone);
     if (!span) return;
-    const [from, to] = change(span.from, span.to).map((at) => String(Math.round(at) * 1000)) as [string, string];
-    this.go({ from, to });
+    const now = Math.round(Date.now() / 1000);
+    const [from, to] = change(Math.round(span.from), Math.round(span.to)).map(Math.round) as [number, number];
+    // Nothing is known of the future; a range that ended now still does.
+    if (to < now || !relative(this.state.to)) this.go({ from: String((from - Math.max(0, to - now)) * 1000), to: String(Math.min(to, now) * 1000) });
+    else this.go({ from: ago(to - from), to: 'now' });
   }
 
   private dye(): void {
