@@ -17,13 +17,15 @@ _VALUES_OF = re.compile(r"label_values\((?:(.+), *)?(\w+)\)")
 
 @dataclass(frozen=True)
 class Question:
-    """One query of a board: who asks, whether for one moment or for a graph, and what stands beside it."""
+    """One query of a board: who asks, whether for one moment or for a graph, what stands beside it, and whether calls
+    are drawn as dots."""
 
     board: str
     title: str
     expression: str
     instant: bool
     description: str = ""
+    exemplars: bool = False
 
     @property
     def name(self) -> str:
@@ -42,7 +44,8 @@ def questions(board: Mapping[str, Any], window: str, step: str) -> Iterator[Ques
     for panel in panels(board):
         for target in panel.get("targets", ()):
             expression, instant = filled(target["expr"], known), bool(target.get("instant"))
-            yield Question(board["uid"], panel["title"], expression, instant, panel.get("description", ""))
+            about, dots = panel.get("description", ""), bool(target.get("exemplar"))
+            yield Question(board["uid"], panel["title"], expression, instant, about, dots)
     for note in board["annotations"]["list"]:
         if "expr" in note:
             yield Question(board["uid"], f"annotation {note['name']}", filled(note["expr"], known), False)

@@ -112,6 +112,16 @@ def test_the_boards_are_served_over_it(live: Live) -> None:
     assert [one.value for one in behind.query(total)] == [one.value for one in live.server.query(total)] != []
 
 
+def test_points_lead_to_traces(live: Live) -> None:
+    """Dots on the graphs of misses, wrong contexts and first tokens are calls of the demo, each with its trace."""
+    asked = [one for board in boards.boards() for one in boards.questions(board, WINDOW, STEP) if one.exemplars]
+    assert len(asked) > 0
+    for question in asked:
+        found = live.server.get("query_exemplars", query=question.expression, start=live.began, end=time.time())
+        traces = [one["labels"].get("trace_id") for series in found for one in series["exemplars"]]
+        assert traces and all(traces), question.name
+
+
 def test_every_variable_offers_something(live: Live) -> None:
     """The values of every variable: agents and models by name, the collectors."""
     for board in boards.boards():
