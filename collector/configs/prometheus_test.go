@@ -57,7 +57,7 @@ func TestOneCallIsAnIncrease(t *testing.T) {
 		t.Skip("PROMETHEUS names no binary of Prometheus")
 	}
 	told := map[string]string{}
-	for zeroFirst, want := range map[string]string{"5s": "1", "0s": "0"} {
+	for zeroFirst, want := range map[string]string{"10s": "1", "0s": "0"} {
 		run := start(t, "agent.yaml", t.TempDir(), "--set=connectors::context_ledger::zero_first="+zeroFirst)
 		server := startPrometheus(t, name, run.prometheus)
 		run.sendSpans(t, calls("s1", 1, nil))
@@ -73,7 +73,7 @@ func TestOneCallIsAnIncrease(t *testing.T) {
 			time.Minute, 200*time.Millisecond, zeroFirst)
 		run.stop(t)
 	}
-	assert.Equal(t, map[string]string{"5s": "1", "0s": "1"}, told)
+	assert.Equal(t, map[string]string{"10s": "1", "0s": "1"}, told)
 }
 
 // startPrometheus starts a Prometheus that scrapes a collector and takes remote writes, and gives its address.
