@@ -35,6 +35,31 @@ func TestScaleOut(t *testing.T) {
 	}
 }
 
+// Of every call two ledgers say what one says that knows all sessions, whatever became of its cache.
+func TestScaleOutSaysWhatOneLedgerSays(t *testing.T) {
+	const rounds = 12
+	tier := newTier(t)
+	want, calls := single(t, "session-", sessions, rounds), fleet("session-", sessions)
+	for range rounds {
+		tier.round(t, &flow{}, calls)
+	}
+	var heard []said
+	require.Eventually(t, func() bool {
+		heard = append(tier.ledgers[0].calls(t), tier.ledgers[1].calls(t)...)
+		return len(twice(heard)) == sessions*rounds
+	}, time.Minute, 100*time.Millisecond)
+	for _, say := range heard {
+		assert.Equal(t, want[say.call], say.verdict, say.call)
+	}
+	assert.Eventually(t, func() bool {
+		counted := 0
+		for i, ledger := range tier.ledgers {
+			counted += ledger.counted(t) - sum(tier.warm[i])
+		}
+		return counted == sessions*rounds
+	}, time.Minute, 100*time.Millisecond)
+}
+
 // When a ledger goes, each of its sessions is unknown to the other one once; no call is told to be the first of a
 // session that is not new, none is lost and none is counted twice.
 func TestLedgerGoes(t *testing.T) {
