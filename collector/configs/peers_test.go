@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.yaml.in/yaml/v3"
 )
@@ -58,6 +60,35 @@ func TestRecordsOfCodingAgents(t *testing.T) {
 	assert.Equal(t, map[string]int{"cache_read": 21504 + 22272, "cache_write": 9684, "uncached": 322 + 2054},
 		summed(scraped, "context_ledger_input_tokens_total", "context_ledger_token_source"))
 	assert.Equal(t, map[string]int{"done": 1}, summed(scraped, "context_ledger_compactions_total", "context_ledger_compaction_outcome"))
+	run.stop(t)
+}
+
+// Metrics of an agent whose logs have stopped stand beside the calls that are missing, where a query can hold them against
+// each other (case AT10).
+func TestMetricsOfAnAgentWithoutItsLogs(t *testing.T) {
+	run := start(t, "agent.yaml", t.TempDir())
+	made := pmetric.NewMetrics()
+	from := made.ResourceMetrics().AppendEmpty()
+	from.Resource().Attributes().PutStr("service.name", "claude-code")
+	metric := from.ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
+	metric.SetName("claude_code.token.usage")
+	metric.SetUnit("tokens")
+	sum := metric.SetEmptySum()
+	sum.SetIsMonotonic(true)
+	sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	point := sum.DataPoints().AppendEmpty()
+	point.SetTimestamp(pcommon.NewTimestampFromTime(time.Now()))
+	point.SetIntValue(322)
+	point.Attributes().PutStr("type", "input")
+	body, err := pmetricotlp.NewExportRequestFromMetrics(made).MarshalProto()
+	require.NoError(t, err)
+	post(t, "http://"+run.otlp+"/v1/metrics", body)
+
+	assert.Eventually(t, func() bool {
+		told := series(run.scrape(t), "claude_code_token_usage_tokens_total", "type")
+		return assert.ObjectsAreEqual(map[string]string{"input": "322"}, told)
+	}, time.Minute, 100*time.Millisecond)
+	assert.Empty(t, summed(run.scrape(t), "context_ledger_calls_total", "gen_ai_agent_name"))
 	run.stop(t)
 }
 
