@@ -760,7 +760,7 @@ METRICS: dict[str, Metric] = {
         METRIC_REUSABLE_TOKENS,
         "counter",
         "{token}",
-        "Prompt tokens that could have been read from the cache.",
+        "Prompt tokens that could have been read from the cache, of calls whose reuse was reported.",
         (
             GEN_AI_PROVIDER_NAME,
             GEN_AI_REQUEST_MODEL,

@@ -798,7 +798,7 @@ def measurements(entry: m.Entry) -> Iterator[Measurement]:
     found: list[tuple[str, float | None, dict[str, Any]]] = [
         (s.METRIC_CALLS, 1, {**outcome, **same, **kind, **error}),
         (s.METRIC_OUTPUT_TOKENS, entry.request.output_tokens, {}),
-        (s.METRIC_REUSABLE_TOKENS, entry.cache.reusable_tokens, same),
+        (s.METRIC_REUSABLE_TOKENS, _reusable(entry), same),
         (s.METRIC_TIME_TO_FIRST_TOKEN, entry.request.time_to_first_token, outcome),
     ]
     yield from ((name, value, own) for name, value, own in found if value is not None)
@@ -818,6 +818,11 @@ def measurements(entry: m.Entry) -> Iterator[Measurement]:
     if entry.request.repeated_read_bytes:
         yield s.METRIC_REPEATED_READ, entry.request.repeated_read_bytes, {}
     yield from _costs(entry)
+
+
+def _reusable(entry: m.Entry) -> int | None:
+    """None where nobody said what was reused: the tokens would count as kept, which nobody knows."""
+    return entry.cache.reusable_tokens if entry.cache.cached_tokens is not None else None
 
 
 # The registry's keys of what a compaction's row has.

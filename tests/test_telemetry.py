@@ -324,6 +324,14 @@ def test_identity_means_the_cache_identity(changed: tuple[str, ...] | None, iden
     assert telemetry.identity(replace(ENTRY, context=replace(ENTRY.context, identity_changed=changed))) == identity
 
 
+def test_what_nobody_reported_is_not_kept() -> None:
+    """Where the provider does not say what was reused, its reusable tokens are not counted: without a miss they would
+    stand as reused."""
+    silent = replace(ENTRY, cache=replace(ENTRY.cache, cached_tokens=None, avoidable_tokens=None))
+    assert [value for name, value, _ in telemetry.measurements(ENTRY) if name == s.METRIC_REUSABLE_TOKENS] == [9900]
+    assert [value for name, value, _ in telemetry.measurements(silent) if name == s.METRIC_REUSABLE_TOKENS] == []
+
+
 def test_quota_is_never_dollars() -> None:
     """A call paid by quota has no cost measurement."""
     quota = replace(ENTRY, money=m.MoneyGroup(m.CostAmount(unit="quota"), None, None, "quota_surface"))

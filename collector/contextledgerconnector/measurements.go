@@ -43,7 +43,9 @@ func measurements(found []measurement, c *call.Call) []measurement {
 	))
 	found = tokens(found, c)
 	found = whole(found, semconv.MetricOutputTokens, c.Usage.Output)
-	found = whole(found, semconv.MetricReusableTokens, c.Verdict.Reusable, same)
+	if c.Usage.CacheRead != nil { // where nobody said what was reused, the tokens would count as kept
+		found = whole(found, semconv.MetricReusableTokens, c.Verdict.Reusable, same)
+	}
 	if c.Verdict.Cause != "" && positive(c.Verdict.Avoidable) {
 		found = whole(found, semconv.MetricMissTokens, c.Verdict.Avoidable,
 			pair{semconv.ContextLedgerMissCause, c.Verdict.Cause}, same)

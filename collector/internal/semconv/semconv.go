@@ -740,7 +740,7 @@ var Metrics = map[string]Metric{
 		Name:        MetricReusableTokens,
 		Kind:        "counter",
 		Unit:        "{token}",
-		Description: "Prompt tokens that could have been read from the cache.",
+		Description: "Prompt tokens that could have been read from the cache, of calls whose reuse was reported.",
 		Attributes:  []string{GenAIProviderName, GenAIRequestModel, ContextLedgerProviderSurface, GenAIAgentName, ContextLedgerIdentity},
 	},
 	MetricMissTokens: {
