@@ -16,7 +16,7 @@ import (
 )
 
 // most is how many calls a session has at most while ledgers go and come back.
-const most = 150
+const most = 250
 
 // A ledger is killed while calls come in and stays away until the other one has its sessions; comes back and takes them over;
 // and is killed once more, so that they go to one that knew them long ago.

@@ -33,7 +33,7 @@ func costing(of map[string]any) map[string]any {
 // tell sends each record in a batch of its own.
 func (l *listener) tell(t *testing.T, records ...telling) {
 	t.Helper()
-	for i, one := range records {
+	for _, one := range records {
 		if one.log {
 			made := logs("claude_code.api_request", one.attrs)
 			record := made.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0)
@@ -45,65 +45,72 @@ func (l *listener) tell(t *testing.T, records ...telling) {
 		made := spans(one.attrs)
 		span := made.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
 		span.SetTraceID(pcommon.TraceID{one.trace})
-		span.SetSpanID(pcommon.SpanID{one.trace, byte(one.from), byte(i)})
+		span.SetSpanID(pcommon.SpanID{one.trace, byte(one.from), byte(one.to)})
 		span.SetStartTimestamp(pcommon.Timestamp(one.from * 1e9))
 		span.SetEndTimestamp(pcommon.Timestamp(one.to * 1e9))
 		require.NoError(t, l.traces.ConsumeTraces(context.Background(), made))
 	}
 }
 
+// repeat is what came of an answer with one id, and how many calls that is.
+type repeat struct {
+	name, why string
+	records   []telling
+	calls     int64
+}
+
+// first is a call that lasted from second 100 to 105.
+var first = telling{1, 100, 105, false, usage("r", 2600, 12)}
+
+var repeats = []repeat{
+	{
+		"by two instrumentations, one inside the other", "Both lasted at one time and count the same.",
+		[]telling{first, {1, 101, 104, false, usage("r", 2600, 12)}}, 1,
+	},
+	{
+		"by two instrumentations in traces of their own", "A span that is not current begins a trace; the time is still the same.",
+		[]telling{first, {2, 101, 104, false, usage("r", 2600, 12)}}, 1,
+	},
+	{
+		"by an instrumentation that leaves out what was written", "One count differs, the other does not: it was read otherwise.",
+		[]telling{first, {1, 101, 104, false, usage("r", 2200, 12)}}, 1,
+	},
+	{
+		"by an instrumentation that knows no counts", "What is unknown contradicts nothing.",
+		[]telling{first, {1, 101, 104, false, map[string]any{"context_ledger.counted_by": "none", "context_ledger.response_id": "r"}}}, 1,
+	},
+	{
+		"as a span and as a log record", "A record tells when the call ended.",
+		[]telling{first, {1, 0, 105, true, usage("r", 2600, 12)}}, 1,
+	},
+	{
+		"as a log record that is late, and then as a span", "It does not tell how long the call took, and may tell when it was written.",
+		[]telling{{1, 0, 126, true, usage("r", 2600, 12)}, first}, 1,
+	},
+	{
+		"again after a kill", "The same record is the same call.",
+		[]telling{first, first}, 1,
+	},
+	{
+		"again by a gateway that keeps answers", "It began after the first one was over; the counts are those of the answer.",
+		[]telling{first, {2, 110, 111, false, usage("r", 2600, 12)}}, 2,
+	},
+	{
+		"three times by a gateway that keeps answers, two of them told both ways", "Each record finds the call at its time.",
+		[]telling{
+			first, {2, 110, 111, false, usage("r", 2600, 12)}, {1, 0, 105, true, usage("r", 2600, 12)},
+			{2, 0, 111, true, usage("r", 2600, 12)}, {3, 120, 121, false, usage("r", 2600, 12)},
+		}, 3,
+	},
+	{
+		"of two calls at one time, by a server that gives every answer one id", "They count neither the same prompt nor the same answer.",
+		[]telling{first, {2, 101, 104, false, usage("r", 5000, 40)}}, 2,
+	},
+}
+
 // What tells one call from two where the id of its answer does not: when it lasted and what it counted.
 func TestAnswersWithOneID(t *testing.T) {
-	call := telling{1, 100, 105, false, usage("r", 2600, 12)}
-	for _, c := range []struct {
-		name, why string
-		records   []telling
-		calls     int64
-	}{
-		{
-			"by two instrumentations, one inside the other", "Both lasted at one time and count the same.",
-			[]telling{call, {1, 101, 104, false, usage("r", 2600, 12)}}, 1,
-		},
-		{
-			"by two instrumentations in traces of their own", "A span that is not current begins a trace; the time is still the same.",
-			[]telling{call, {2, 101, 104, false, usage("r", 2600, 12)}}, 1,
-		},
-		{
-			"by an instrumentation that leaves out what was written", "One count differs, the other does not: it was read otherwise.",
-			[]telling{call, {1, 101, 104, false, usage("r", 2200, 12)}}, 1,
-		},
-		{
-			"by an instrumentation that knows no counts", "What is unknown contradicts nothing.",
-			[]telling{call, {1, 101, 104, false, map[string]any{"context_ledger.counted_by": "none", "context_ledger.response_id": "r"}}}, 1,
-		},
-		{
-			"as a span and as a log record", "A record tells when the call ended.",
-			[]telling{call, {1, 0, 105, true, usage("r", 2600, 12)}}, 1,
-		},
-		{
-			"as a log record that is late, and then as a span", "It does not tell how long the call took, and may tell when it was written.",
-			[]telling{{1, 0, 126, true, usage("r", 2600, 12)}, call}, 1,
-		},
-		{
-			"again after a kill", "The same record is the same call.",
-			[]telling{call, call}, 1,
-		},
-		{
-			"again by a gateway that keeps answers", "It began after the first one was over; the counts are those of the answer.",
-			[]telling{call, {2, 110, 111, false, usage("r", 2600, 12)}}, 2,
-		},
-		{
-			"three times by a gateway that keeps answers, two of them told both ways", "Each record finds the call at its time.",
-			[]telling{
-				call, {2, 110, 111, false, usage("r", 2600, 12)}, {1, 0, 105, true, usage("r", 2600, 12)},
-				{2, 0, 111, true, usage("r", 2600, 12)}, {3, 120, 121, false, usage("r", 2600, 12)},
-			}, 3,
-		},
-		{
-			"of two calls at one time, by a server that gives every answer one id", "They count neither the same prompt nor the same answer.",
-			[]telling{call, {2, 101, 104, false, usage("r", 5000, 40)}}, 2,
-		},
-	} {
+	for _, c := range repeats {
 		t.Run(c.name, func(t *testing.T) {
 			told := newListener(t, createDefaultConfig().(*Config))
 			told.tell(t, c.records...)
