@@ -32,7 +32,8 @@ var without = []string{
 // pair has the same measurement of two collectors, side by side in one round.
 type pair[T any] struct{ bare, ledger T }
 
-// round is that of their throughput: with the ledger and without, and without for spans that are as they come out of it.
+// round is that of their throughput: with the ledger and without, and without for spans that are as they come out of it,
+// where they come out longer.
 type round struct {
 	pair[speed]
 	longer speed
@@ -166,13 +167,22 @@ type turn struct {
 
 // turns lets each be first in one of two rounds, or last.
 func turns(at int, both pair[*stand], made *round, requests, longer [][]byte) []turn {
-	order := []turn{
-		{both.bare, requests, &made.bare}, {both.bare, longer, &made.longer}, {both.ledger, requests, &made.ledger},
+	order := []turn{{both.bare, requests, &made.bare}, {both.ledger, requests, &made.ledger}}
+	if bytes(longer) > bytes(requests) {
+		order = slices.Insert(order, 1, turn{both.bare, longer, &made.longer})
 	}
 	if at%2 == 1 {
 		slices.Reverse(order)
 	}
 	return order
+}
+
+func bytes(requests [][]byte) int {
+	total := 0
+	for _, one := range requests {
+		total += len(one)
+	}
+	return total
 }
 
 // room is the memory of a process in bytes, and how many sessions the ledger says that it knows then.

@@ -38,7 +38,10 @@ func speedRow(name string, rounds []round) row {
 		verdict(made.held, fmt.Sprintf("≥ %.0f %%", 100*leastShare)),
 		fmt.Sprintf("%s, %.1f µs CPU", thousands(median(rounds, func(r round) float64 { return rate(r.bare) })), bare),
 		fmt.Sprintf("%s, %.1f µs CPU", thousands(median(rounds, func(r round) float64 { return rate(r.ledger) })), ledger),
-		fmt.Sprintf("%.1f µs CPU a span, %.1f of them to carry what is longer", ledger-bare, max(0, longer-bare)),
+		fmt.Sprintf("%.1f µs CPU a span", ledger-bare),
+	}
+	if longer > 0 {
+		made.cells[5] += fmt.Sprintf(", %.1f of them to carry what is longer", longer-bare)
 	}
 	return made
 }
@@ -88,7 +91,12 @@ func table(rows []row) string {
 	return text.String()
 }
 
-func (s speed) each() float64 { return float64(s.cpu) / float64(time.Microsecond) / float64(s.spans) }
+func (s speed) each() float64 {
+	if s.spans == 0 {
+		return 0
+	}
+	return float64(s.cpu) / float64(time.Microsecond) / float64(s.spans)
+}
 
 func rate(s speed) float64 { return float64(s.spans) / s.elapsed.Seconds() }
 
