@@ -140,6 +140,8 @@ class Table:
 
 
 Shown = Stat | Graph | Bars | Table
+# A point for each pixel would be the ratio of a few calls: of a day, each stands for ten minutes.
+POINTS = 120
 Drawn: TypeAlias = stat.Panel | timeseries.Panel | bargauge.Panel | table.Panel
 
 
@@ -211,7 +213,7 @@ def _stat(shown: Stat) -> stat.Panel:
 
 def _graph(shown: Graph) -> timeseries.Panel:
     panel = _dressed(timeseries.Panel(), shown, instant=False).line_width(1).fill_opacity(30 if shown.stacked else 0)
-    panel = panel.show_points(cm.VisibilityMode.NEVER).legend(_legend()).tooltip(_tooltip())
+    panel = panel.show_points(cm.VisibilityMode.NEVER).legend(_legend()).tooltip(_tooltip()).max_data_points(POINTS)
     if shown.stacked:
         panel = panel.stacking(cb.StackingConfig().mode(cm.StackingMode.NORMAL).group("A"))
     panel = panel if shown.bottom is None else panel.min(shown.bottom)

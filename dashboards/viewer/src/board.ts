@@ -66,6 +66,7 @@ export interface Panel {
   panels?: Panel[];
   targets?: Target[];
   interval?: string;
+  maxDataPoints?: number;
   fieldConfig?: FieldConfig;
   options?: Record<string, unknown>;
   transformations?: Transformation[];

@@ -82,7 +82,7 @@ export const CALCS: Record<string, string> = {
 
 function asked(panel: Panel, target: Target, { range, scope, scrape, pixels }: Question): { query: string; every: number } {
   const least = seconds(target.interval ?? '') ?? seconds(panel.interval ?? '') ?? scrape;
-  const every = step(range, pixels, least);
+  const every = step(range, Math.min(pixels, panel.maxDataPoints ?? pixels), least);
   return { query: expression(target.expr ?? '', { ...scope, built: { ...scope.built, ...built(range, every, least) } }), every };
 }
 
