@@ -248,7 +248,8 @@ func namedIn(of ...[]said) map[string]bool {
 // single is what one collector that is told of every call says of each.
 func single(t *testing.T, name string, sessions, turns int) map[string]verdict {
 	t.Helper()
-	alone := start(t, "agent.yaml", t.TempDir(), "--set=processors::context_ledger::state::alone=false")
+	alone := start(t, "agent.yaml", t.TempDir(), "--set=processors::context_ledger::state::alone=false",
+		"--set=exporters::file::rotation::max_megabytes=1000")
 	made := fleet(name, sessions)
 	for range turns {
 		spans, _ := exchange(made)

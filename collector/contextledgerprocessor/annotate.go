@@ -123,7 +123,7 @@ func (d *desk) annotate(ctx context.Context, found []*record) {
 	now := time.Now()
 	slices.SortStableFunc(found, func(a, b *record) int { return a.call.Place.Start.Compare(b.call.Place.Start) })
 	d.guard(ctx, "fold", func() { fold(found) })
-	gap := d.arrived(ctx, now)
+	gap := d.arrived(ctx)
 	counts := newCounts()
 	for _, told := range found {
 		told.call.Place.Break = gap

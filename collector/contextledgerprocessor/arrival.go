@@ -3,7 +3,6 @@ package contextledgerprocessor
 import (
 	"context"
 	"strconv"
-	"time"
 
 	"go.opentelemetry.io/collector/client"
 
@@ -19,7 +18,7 @@ const (
 
 // arrived tells the state where in Kafka a batch stood, if replicas divide the sessions, and gives the number of the last gap
 // before it; 0 of a batch that came another way.
-func (d *desk) arrived(ctx context.Context, now time.Time) uint64 {
+func (d *desk) arrived(ctx context.Context) uint64 {
 	if d.config.State.Replicas != divideSessions {
 		return 0
 	}
@@ -28,7 +27,7 @@ func (d *desk) arrived(ctx context.Context, now time.Time) uint64 {
 	if len(topic) != 1 || partition < 0 || offset < 0 {
 		return 0
 	}
-	return d.state.Arrived(ledger.Spot{Topic: topic[0], Partition: partition, Offset: offset}, now)
+	return d.state.Arrived(ledger.Spot{Topic: topic[0], Partition: partition, Offset: offset})
 }
 
 // number gives the number that stands under a name, -1 if none does.

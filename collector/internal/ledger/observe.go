@@ -218,7 +218,7 @@ func (s *State) remember(h *shard, kept *record, held bool, judged judged, now t
 		kept.Branches = append(kept.Branches, trace)
 		s.ends.enter(kept.Name, trace)
 		kept.Compacted = false
-		kept.loaded, kept.heard = false, s.queues.breaks.Load()
+		kept.loaded, kept.heard = false, max(kept.heard, c.Place.Break)
 	}
 	if !judged.lost {
 		told := judged.named.Known()

@@ -136,7 +136,7 @@ func TestPartitionsComeBackToAReplicaThatLivesOn(t *testing.T) {
 		}
 		spot := ledger.Spot{Topic: "spans", Partition: int64(place), Offset: offsets[place]}
 		offsets[place]++
-		one.Place.Break = replica.Arrived(spot, one.Place.End)
+		one.Place.Break = replica.Arrived(spot)
 		return replica
 	})
 	moves := map[string]int{}
@@ -153,19 +153,17 @@ func TestPartitionsComeBackToAReplicaThatLivesOn(t *testing.T) {
 	}
 }
 
-// A gap is one move for the spans and the log records of a partition, which come back one after the other; another one of
-// the same topic is another move, and what comes again is none.
+// A gap in a queue has a number of its own, which stays until there is another one; what comes again is none.
 func TestGapsInQueues(t *testing.T) {
 	made := state(t, asIs)
-	at := func(topic string, offset int64, minute int) uint64 {
-		now := day0.Add(time.Duration(minute) * time.Minute)
-		return made.Arrived(ledger.Spot{Topic: topic, Partition: 3, Offset: offset}, now)
+	at := func(topic string, partition, offset int64) uint64 {
+		return made.Arrived(ledger.Spot{Topic: topic, Partition: partition, Offset: offset})
 	}
-	assert.Equal(t, []uint64{0, 0, 0, 0}, []uint64{at("spans", 7, 0), at("logs", 9, 0), at("spans", 8, 0), at("spans", 7, 0)})
-	assert.Equal(t, []uint64{1, 1, 1}, []uint64{at("logs", 20, 1), at("spans", 19, 1), at("spans", 20, 1)}, "one move")
-	assert.EqualValues(t, 2, at("spans", 30, 1), "another move")
-	assert.EqualValues(t, 3, at("logs", 40, 9), "long after")
-	assert.Zero(t, made.Arrived(ledger.Spot{Topic: "spans", Partition: 4, Offset: 50}, day0), "another partition")
+	assert.Equal(t, []uint64{0, 0, 0, 0}, []uint64{at("spans", 3, 7), at("logs", 3, 9), at("spans", 3, 8), at("spans", 3, 7)})
+	assert.Equal(t, []uint64{1, 1, 1}, []uint64{at("spans", 3, 19), at("spans", 3, 12), at("spans", 3, 20)})
+	assert.EqualValues(t, 2, at("logs", 3, 20), "another topic")
+	assert.EqualValues(t, 3, at("spans", 3, 30), "another gap")
+	assert.Zero(t, at("spans", 4, 50), "another partition")
 }
 
 // A record of a call that comes when the session has had so many others that its name is forgotten is not judged by what

@@ -46,8 +46,8 @@ type record struct {
 	Forgotten uint32
 	Seen      time.Time
 	size      int64
-	// loaded says that calls may have gone elsewhere since the record was saved, heard how often queues had left out
-	// something when the session was told of last.
+	// loaded says that calls may have gone elsewhere since the record was saved, heard the number of the
+	// last gap in a queue that was behind the session when it was told of last.
 	loaded bool
 	heard  uint64
 }
