@@ -11,7 +11,8 @@ from otel_context_ledger import semconv as s
 from .promql import AGENT, label
 from .variables import DATASOURCE, RATE
 
-STEP = "60s"
+# Fine enough that a mark stands where it happened in a run of a minute.
+STEP = "15s"
 HAPPENED = replace(RATE, over="increase")
 # An edit of the repository is an agent's work, and no reason for the provider's cache to miss; another summary is a
 # compaction, which has a mark of its own.

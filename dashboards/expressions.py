@@ -14,15 +14,17 @@ RATE, RANGE = timedelta(seconds=7), timedelta(seconds=11)
 _STANDING_FOR = {"$__rate_interval": "7s", "$__interval": "7s", "$__range": "11s"}
 _VARIABLE = re.compile(r"\$(?!__)([a-z_]+)")
 _LABEL_IN_LEGEND = re.compile(r"\{\{(\w+)\}\}")
+_EXCLUDING = (p.MatchOp.NotEqual, p.MatchOp.NotRe)
 _SPELLED = re.compile(r"\((?:_\w+)\)\?")
 
 
 @dataclass(frozen=True, slots=True)
 class Matcher:
-    """What a label of a series has to be."""
+    """What a label of a series has to be, or must not be."""
 
     label: str
     values: tuple[str, ...]
+    excludes: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class Selector:
 
     def picks(self, label: str, value: str) -> bool:
         """Whether this one value of a label is asked for by itself."""
-        return any(matcher.label == label and matcher.values == (value,) for matcher in self.matchers)
+        return Matcher(label, (value,), excludes=False) in self.matchers
 
 
 def variables(text: str) -> set[str]:
@@ -79,7 +81,9 @@ def selectors(expr: p.Expr) -> list[Selector]:
 
 
 def _selector(node: p.VectorSelector) -> Selector:
-    told = [Matcher(one.name, tuple(one.value.split("|"))) for one in node.matchers.matchers]
+    told = [
+        Matcher(one.name, tuple(one.value.split("|")), excludes=one.op in _EXCLUDING) for one in node.matchers.matchers
+    ]
     spelled = next((one.value for one in node.matchers.matchers if one.name == "__name__"), "")
     rest = tuple(matcher for matcher in told if matcher.label != "__name__")
     return Selector(node.name or _SPELLED.sub("", spelled), rest)

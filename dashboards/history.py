@@ -413,7 +413,7 @@ def _ours(counters: Counters, now: Collector, spans: int) -> None:
     counters.add(f"{PROCESSOR}_calls", calls, {"dialect": "context_ledger"})
     counters.add(f"{PROCESSOR}_calls", calls // 5, {"dialect": "gen_ai"})
     for by, cause, share in (
-        ("process", "none", 0.9),
+        ("none", "none", 0.9),
         ("collector", "none", 0.15),
         ("collector", "previous_unknown", 0.1),
     ):

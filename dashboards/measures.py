@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from otel_context_ledger import semconv as s
 
-from .promql import View, counted, either, label, share
+from .promql import AllBut, Picks, View, counted, either, label, share
 
 RIGHT = {
     "policy": ("consistent",),
@@ -17,9 +17,12 @@ RIGHT = {
 }
 # What was looked at and could not be judged is in neither number of a ratio, and has a panel of its own.
 UNJUDGED = ("unknown", "not_verifiable", "unavailable", "uncertain")
-JUDGED = tuple(verdict for verdict in s.MEMBERS[s.CONTEXT_LEDGER_VERDICT] if verdict not in UNJUDGED)
-RIGHT_WORDS = tuple(dict.fromkeys(word for words in RIGHT.values() for word in words))
-WRONG_WORDS = tuple(verdict for verdict in JUDGED if verdict not in RIGHT_WORDS)
+JUDGED = AllBut(UNJUDGED)
+WRONG = AllBut((*dict.fromkeys(word for words in RIGHT.values() for word in words), *UNJUDGED))
+# A call that failed has no usage to report.
+ANSWERED: Picks = {s.ERROR_TYPE: ("",)}
+SUCCESS: Picks = {s.CONTEXT_LEDGER_TASK_OUTCOME: ("success",)}
+DECIDED: Picks = {s.CONTEXT_LEDGER_TASK_OUTCOME: ("success", "failure")}
 UNEXPLAINED = ("provider_unexplained", "previous_unknown", "not_reported")
 REPORTED = ("cache_read", "cache_write", "uncached")
 PER_CAUSE = (s.GEN_AI_AGENT_NAME, s.GEN_AI_REQUEST_MODEL, s.CONTEXT_LEDGER_MISS_CAUSE)
@@ -60,20 +63,20 @@ def missed(view: View) -> str:
 
 def explained(view: View) -> str:
     """Share of the missed tokens whose cause is known: neither the provider's secret nor the unknown past of a call."""
-    cause = s.CONTEXT_LEDGER_MISS_CAUSE
-    known = [word for word in s.MEMBERS[cause] if word not in UNEXPLAINED]
-    return share(view.total(s.METRIC_MISS_TOKENS, {cause: known}), view.total(s.METRIC_MISS_TOKENS))
+    known = {s.CONTEXT_LEDGER_MISS_CAUSE: AllBut(UNEXPLAINED)}
+    return share(view.total(s.METRIC_MISS_TOKENS, known), view.total(s.METRIC_MISS_TOKENS))
 
 
 def checked_right(view: View, *pillars: str) -> str:
     """Share of the judged checks of these pillars (all of them where none is named) that found the context right; for
     constraints this is recall."""
-    return share(_checks(view, pillars, RIGHT_WORDS), _checks(view, pillars, JUDGED))
+    right = dict.fromkeys(word for pillar in pillars or RIGHT for word in RIGHT[pillar])
+    return share(_checks(view, pillars, tuple(right)), _checks(view, pillars, JUDGED))
 
 
-def found_wrong(view: View, *pillars: str) -> str:
+def found_wrong(view: View) -> str:
     """How many checks found the context wrong; 0 where some could be judged and none did."""
-    return counted(_checks(view, pillars, WRONG_WORDS), _checks(view, pillars, JUDGED))
+    return counted(_checks(view, (), WRONG), _checks(view, (), JUDGED))
 
 
 def lost(view: View) -> str:
@@ -81,31 +84,30 @@ def lost(view: View) -> str:
     return counted(_checks(view, ("constraints",), ("lost",)), _checks(view, ("constraints",), JUDGED))
 
 
-def judged(view: View, *pillars: str) -> str:
-    """Share of the checks of these pillars that could be judged at all."""
-    return share(_checks(view, pillars, JUDGED), _checks(view, pillars, ()))
+def judged(view: View) -> str:
+    """Share of the checks that could be judged at all."""
+    return share(_checks(view, (), JUDGED), _checks(view, (), ()))
 
 
 def reported(view: View) -> str:
-    """Share of the calls of which the provider told how much was reused."""
-    outcome = s.CONTEXT_LEDGER_CACHE_OUTCOME
-    told = [word for word in s.MEMBERS[outcome] if word != "unknown"]
-    return share(view.total(s.METRIC_CALLS, {outcome: told}), view.total(s.METRIC_CALLS))
+    """Share of the answered calls of which the provider told how much was reused."""
+    told = {s.CONTEXT_LEDGER_CACHE_OUTCOME: AllBut(("unknown",)), **ANSWERED}
+    return share(view.total(s.METRIC_CALLS, told), answered(view))
+
+
+def answered(view: View) -> str:
+    """How many calls had an answer."""
+    return view.total(s.METRIC_CALLS, ANSWERED)
 
 
 def succeeded(view: View) -> str:
     """Share of the decided tasks that were a success."""
-    outcome = s.CONTEXT_LEDGER_TASK_OUTCOME
-    return share(
-        view.total(s.METRIC_TASKS, {outcome: ("success",)}),
-        view.total(s.METRIC_TASKS, {outcome: ("success", "failure")}),
-    )
+    return share(view.total(s.METRIC_TASKS, SUCCESS), decided(view))
 
 
 def ends_known(view: View) -> str:
     """Share of the tasks that were told of whose end is known."""
-    known = {s.CONTEXT_LEDGER_TASK_OUTCOME: ("success", "failure")}
-    return share(view.total(s.METRIC_TASKS, known), view.total(s.METRIC_TASKS))
+    return share(decided(view), view.total(s.METRIC_TASKS))
 
 
 def compacted_to(view: View) -> str:
@@ -128,31 +130,27 @@ def compactions_passed(view: View) -> str:
 
 def calls_per_success(view: View) -> str:
     """Calls, by the tasks that were a success."""
-    successes = view.total(s.METRIC_TASKS, {s.CONTEXT_LEDGER_TASK_OUTCOME: ("success",)})
-    return f"{view.total(s.METRIC_CALLS)} / ({successes} > 0)"
+    return _by_success(view, s.METRIC_CALLS)
 
 
 def price_per_success(view: View) -> str:
     """What the same calls would have cost without a cache, by the tasks that were a success."""
-    successes = view.total(s.METRIC_TASKS, {s.CONTEXT_LEDGER_TASK_OUTCOME: ("success",)})
-    return f"{view.total(s.METRIC_COST_WITHOUT_CACHE)} / ({successes} > 0)"
+    return _by_success(view, s.METRIC_COST_WITHOUT_CACHE)
 
 
 def cost_per_success(view: View) -> str:
     """All that calls cost, by the tasks that were a success."""
-    successes = view.total(s.METRIC_TASKS, {s.CONTEXT_LEDGER_TASK_OUTCOME: ("success",)})
-    return f"{view.total(s.METRIC_COST)} / ({successes} > 0)"
+    return _by_success(view, s.METRIC_COST)
 
 
 def decided(view: View) -> str:
     """How many tasks ended of which somebody told how."""
-    return view.total(s.METRIC_TASKS, {s.CONTEXT_LEDGER_TASK_OUTCOME: ("success", "failure")})
+    return view.total(s.METRIC_TASKS, DECIDED)
 
 
 def cost_per_decided_success(view: View) -> str:
-    """The same, without end where tasks were decided and none was a success."""
-    successes = view.total(s.METRIC_TASKS, {s.CONTEXT_LEDGER_TASK_OUTCOME: ("success",)})
-    return f"{view.total(s.METRIC_COST)} / ({successes} or {decided(view)} * 0)"
+    """Cost per success, and +Inf where tasks were decided and none was a success."""
+    return f"{view.total(s.METRIC_COST)} / ({view.total(s.METRIC_TASKS, SUCCESS)} or {decided(view)} * 0)"
 
 
 def kept_share(view: View) -> str:
@@ -215,6 +213,10 @@ def conflicts(view: View) -> str:
     return share(view.total(s.METRIC_PROVIDER_VERDICTS, {s.CONTEXT_LEDGER_VERDICT_CONFLICT: ("true",)}), verdicts)
 
 
-def _checks(view: View, pillars: Sequence[str], verdicts: Sequence[str]) -> str:
+def _by_success(view: View, metric: str) -> str:
+    return f"{view.total(metric)} / ({view.total(s.METRIC_TASKS, SUCCESS)} > 0)"
+
+
+def _checks(view: View, pillars: Sequence[str], verdicts: Sequence[str] | AllBut) -> str:
     wanted = {s.CONTEXT_LEDGER_PILLAR: pillars, s.CONTEXT_LEDGER_VERDICT: verdicts}
     return view.total(s.METRIC_CHECKS, {key: words for key, words in wanted.items() if words})

@@ -14,7 +14,16 @@ UNITS = {"s": "_seconds", "By": "_bytes"}
 FLAG = ("true", "false")
 # Of calls whose agent or model nobody named.
 NAMELESS = "(no name)"
-Picks = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class AllBut:
+    """All values of an attribute but these: those too that a later version adds."""
+
+    values: tuple[str, ...]
+
+
+Picks = Mapping[str, Sequence[str] | AllBut]
 
 
 def label(key: str) -> str:
@@ -39,13 +48,14 @@ def picked(metric: str, picks: Picks, besides: str = "") -> str:
     return f"{{{','.join(matchers)}}}" if matchers else ""
 
 
-def _matcher(metric: str, key: str, values: Sequence[str]) -> str:
+def _matcher(metric: str, key: str, wanted: Sequence[str] | AllBut) -> str:
+    values, one, several = (wanted.values, "!=", "!~") if isinstance(wanted, AllBut) else (wanted, "=", "=~")
     if key not in semconv.METRICS[metric].attributes:
         raise ValueError(f"{metric} has no attribute {key}")
     known = FLAG if semconv.TYPES[key] == "boolean" else semconv.MEMBERS.get(key)
     if known and (strange := set(values) - set(known)):
         raise ValueError(f"{key} is never {', '.join(sorted(strange))}; it is one of {', '.join(known)}")
-    return f'{label(key)}="{values[0]}"' if len(values) == 1 else f'{label(key)}=~"{"|".join(values)}"'
+    return f'{label(key)}{one if len(values) == 1 else several}"{"|".join(values)}"'
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,7 +171,7 @@ SUCCEEDED = Quantity(
 REPORTED = Quantity(
     "Reuse reported",
     m.reported,
-    "Calls of which the provider told how much it reused.",
+    "Of the calls that were answered, those whose reuse the provider told.",
     "100 % with providers that report; else every figure of reuse speaks of this part of the calls alone. Unknown is "
     "not zero.",
     floor=COVERAGE,

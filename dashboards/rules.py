@@ -63,9 +63,7 @@ COMPACTED = replace(NOW, window="2h")
 TASKS_NOW = View("increase", "2h").per(s.GEN_AI_AGENT_NAME)
 TASKS_DAY = replace(TASKS_NOW, window="1d", ago="2h")
 SERVED = View("increase", "1h").per(*PROVIDER)
-# A call that failed has no usage to report.
-ANSWERED = replace(SERVED, where=f'{label(s.ERROR_TYPE)}=""')
-ANSWERED_DAY = replace(ANSWERED, window="1d", ago="1h")
+SERVED_DAY = replace(SERVED, window="1d", ago="1h")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +114,7 @@ READ, READ_DAY = _pair("agent_model", "read_share", m.read_share, (NOW, DAY))
 RECALL, RECALL_DAY = _pair("agent_model", "constraint_recall", _recall, (NOW, DAY))
 JUDGED, JUDGED_DAY = _pair("agent_pillar", "judged_share", m.judged, (LOOKED, LOOKED_DAY))
 COST, COST_DAY = _pair("agent", "cost_per_success", m.cost_per_decided_success, (TASKS_NOW, TASKS_DAY))
-REPORTED, REPORTED_DAY = _pair("surface_model", "reported_share", m.reported, (ANSWERED, ANSWERED_DAY))
+REPORTED, REPORTED_DAY = _pair("surface_model", "reported_share", m.reported, (SERVED, SERVED_DAY))
 RECORDS = (
     *(KEPT, KEPT_DAY, READ, READ_DAY, RECALL, RECALL_DAY, JUDGED, JUDGED_DAY),
     *(COST, COST_DAY, REPORTED, REPORTED_DAY),
@@ -265,7 +263,7 @@ TRUST_ALERTS = (
     Alert(
         what="CoverageLow",
         symptom=f"{REPORTED.name} < {REPORTED_DAY.name} - {REPORTED_DROP:g}",
-        enough=((ANSWERED.total(s.METRIC_CALLS), CALLS), (ANSWERED_DAY.total(s.METRIC_CALLS), CALLS_BEFORE)),
+        enough=((m.answered(SERVED), CALLS), (m.answered(SERVED_DAY), CALLS_BEFORE)),
         by=PROVIDER,
         lasts="15m",
         severity="warning",

@@ -14,7 +14,7 @@ from ..promql import label, whole
 from ..thresholds import COVERAGE, RIGHT
 from ..variables import AGENTS, MODELS, RANGE, RATE, Floor, Source
 
-WRONG = {s.CONTEXT_LEDGER_VERDICT: m.WRONG_WORDS}
+WRONG = {s.CONTEXT_LEDGER_VERDICT: m.WRONG}
 CAUSE = "A cause is what changed in what was sent, or a pause, or else the provider's own."
 FOUND = RANGE.per(s.GEN_AI_AGENT_NAME, s.CONTEXT_LEDGER_PILLAR, s.CONTEXT_LEDGER_VERDICT)
 FIRST = Graph(
