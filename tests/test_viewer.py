@@ -600,6 +600,18 @@ def test_marks_are_drawn_listed_and_switched_off(chromium: Any, server: p.Promet
         assert opened.page.locator(".events").inner_text().split("\n\n") == ["Marks in this range", "None."]
 
 
+def test_marks_that_a_board_hides_are_switched_on(chromium: Any, server: p.Prometheus) -> None:
+    """What would cover a board is not asked for until the reader wants it."""
+    mark = {"name": "All", "enable": False, "expr": 't_total{agent="coder"} > 0', "titleFormat": "All the time"}
+    with shown(chromium, server.url, board(GRAPH, annotations={"list": [mark]})) as opened:
+        assert opened.page.locator(".events").inner_text().split("\n\n") == ["Marks in this range", "None."]
+        opened.page.get_by_text("Marks", exact=True).click()
+        assert not opened.page.get_by_label("All", exact=True).is_checked()
+        opened.page.get_by_label("All", exact=True).check()
+        settled(opened, 2)
+        assert opened.page.get_by_text("List (1)").count() == 1
+
+
 def test_exemplars_show_their_trace(chromium: Any, tmp_path: Path) -> None:
     """A dot on the graph says the trace that it came from; the table names it too."""
     p.need("prometheus")

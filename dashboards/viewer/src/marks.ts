@@ -30,9 +30,14 @@ export function kinds(board: Board): Annotation[] {
   return (board.annotations?.list ?? []).filter((one) => one.expr);
 }
 
+/** The kinds that a board shows only once the reader switches them on. */
+export function unshown(board: Board): string[] {
+  return kinds(board).filter((one) => one.enable === false).map(({ name }) => name);
+}
+
 /** The marks of every kind that is not switched off, the oldest first. Raises what Prometheus refuses. */
 export async function marks(board: Board, off: ReadonlySet<string>, asking: Asking): Promise<Mark[]> {
-  const shown = kinds(board).filter((one) => one.enable !== false && !off.has(one.name));
+  const shown = kinds(board).filter(({ name }) => !off.has(name));
   const found = await Promise.all(shown.map((one) => ofKind(one, asking)));
   return found.flat().sort((one, other) => one.from - other.from).slice(-MOST);
 }

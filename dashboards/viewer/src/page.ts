@@ -7,7 +7,7 @@ import { h } from './dom';
 import type { Canvas } from './draw/canvas';
 import { chosenQuery, type Scope } from './interpolation';
 import { help, listen, type Shortcut } from './keys';
-import { kinds, marks, type Mark } from './marks';
+import { kinds, marks, unshown, type Mark } from './marks';
 import type { Frame, Outcome } from './panel';
 import { picker } from './picker';
 import { sections, type Section } from './shelf';
@@ -75,7 +75,7 @@ export class Page {
     this.offers = unasked(board, this.state.variables);
     this.title.textContent = board.title;
     document.title = `${board.title} – context-ledger`;
-    this.off.clear();
+    this.off = new Set(unshown(board));
   }
 
   /** Asks for everything again. `told`: the reader asked for it, and is told when it is done; `background`: nobody did,
