@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 VIEWER := dashboards/viewer
+PICTURES := dashboards/pictures
+NO_REGISTRY := ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ENETUNREACH|ETIMEDOUT
 NOX = PATH="$$PATH:$$(ls -d $$HOME/.pyenv/versions/3.1*/bin 2>/dev/null | paste -sd:)" \
   $(BIN)/nox --no-error-on-missing-interpreters
 ENGINE_STAMP := $(VENV)/.engine
@@ -15,7 +17,7 @@ NEED_GO = command -v $(GO) >/dev/null || { \
   echo "the collector needs Go 1.26 or newer (https://go.dev/dl); everything else here works without it"; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup generate format check check-viewer viewer test fuzz matrix clients peers clickhouse demo bench bench-peers build \
+.PHONY: help setup generate format check check-viewer viewer pictures test fuzz matrix clients peers clickhouse demo bench bench-peers build \
   collector generate-collector check-collector test-collector test-scale-out bench-collector soak-collector clean
 
 help: ## list the targets
@@ -57,7 +59,7 @@ check-viewer: ## types of the viewer's page, and whether it is what its sources 
 	  echo "the viewer's page is not looked at: there is no Node here"; \
 	elif mkdir -p .cache && npm --prefix $(VIEWER) ci --ignore-scripts > .cache/npm.log 2>&1; then \
 	  npm --prefix $(VIEWER) run -s check; \
-	elif grep -qE 'ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ENETUNREACH|ETIMEDOUT' .cache/npm.log; then \
+	elif grep -qE '$(NO_REGISTRY)' .cache/npm.log; then \
 	  echo "the viewer's page is not looked at: npm reaches no registry"; \
 	else cat .cache/npm.log; exit 1; fi
 
@@ -65,6 +67,17 @@ viewer: ## write the page of `context-ledger dashboard` from dashboards/viewer (
 	npm --prefix $(VIEWER) ci --ignore-scripts --silent
 	npm --prefix $(VIEWER) run -s check-types
 	npm --prefix $(VIEWER) run -s build
+
+# Without the registry of npm nothing is drawn; any other fault is one.
+pictures: $(STAMP) ## the boards as Grafana's own components draw them, held to kept pictures (RENEW=1 keeps what is drawn)
+	@if ! command -v node >/dev/null || ! command -v npm >/dev/null; then \
+	  echo "no pictures are looked at: there is no Node here"; \
+	elif mkdir -p .cache && npm --prefix $(PICTURES) ci --ignore-scripts > .cache/npm.log 2>&1; then \
+	  npm --prefix $(PICTURES) run -s check-types && npm --prefix $(PICTURES) run -s build && \
+	  $(BIN)/python -m tests.pictures $(if $(RENEW),--renew); \
+	elif grep -qE '$(NO_REGISTRY)' .cache/npm.log; then \
+	  echo "no pictures are looked at: npm reaches no registry"; \
+	else cat .cache/npm.log; exit 1; fi
 
 test: $(STAMP) $(ENGINE_STAMP) ## all tests, the real engine included
 	$(BIN)/python -m pytest -q
