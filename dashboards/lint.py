@@ -19,7 +19,7 @@ from otel_context_ledger import semconv as s
 from . import expressions, uids
 from .collectors import LABELS as COLLECTORS_LABELS
 from .collectors import OTELCOL
-from .panels import TRAILING
+from .panels import TRAILING, WIDE
 from .promql import AGENT, FLAG, label, name
 from .rules import PREFIX
 
@@ -127,8 +127,14 @@ def defaults(panel: Json) -> Json:
 
 def properties(panel: Json) -> Iterator[Json]:
     """What a panel says of single fields."""
-    for override in panel.get("fieldConfig", {}).get("overrides", ()):
+    for override in overrides(panel):
         yield from override["properties"]
+
+
+def overrides(panel: Json) -> Sequence[Json]:
+    """Of which fields a panel says something."""
+    found: Sequence[Json] = panel.get("fieldConfig", {}).get("overrides", ())
+    return found
 
 
 def identity(sheet: Sheet) -> Broken:
@@ -391,6 +397,35 @@ def colours(sheet: Sheet) -> Broken:
             yield panel["title"], "is coloured"
 
 
+def unjudged(sheet: Sheet) -> Broken:
+    """What has no value has the colour of the lowest threshold, so that is no judgement; a coloured cell that sets none
+    would have Grafana's, which is green."""
+    for panel in sheet.panels:
+        for settings in ({one["id"]: one["value"] for one in rule["properties"]} for rule in overrides(panel)):
+            if "custom.cellOptions" in settings and "thresholds" not in settings:
+                yield panel["title"], "has a coloured cell without thresholds"
+            if lowest(settings.get("thresholds")) not in NEUTRAL:
+                yield panel["title"], "judges what has no value"
+        if lowest(defaults(panel).get("thresholds")) not in NEUTRAL:
+            yield panel["title"], "judges what has no value"
+
+
+def lowest(thresholds: Json | None) -> str:
+    """The colour below all thresholds; that of text where there are none."""
+    return str(thresholds["steps"][0]["color"]) if thresholds else "text"
+
+
+def listed(sheet: Sheet) -> Broken:
+    """A legend shows every line: below a graph Grafana gives it a third of the height, three rows of a table. Beside a
+    narrow graph it leaves none of it."""
+    for panel in sheet.panels:
+        legend = panel.get("options", {}).get("legend", {})
+        if panel["type"] == "timeseries" and legend["placement"] == "bottom" and legend["displayMode"] == "table":
+            yield panel["title"], "has room for three rows of its legend"
+        if panel["type"] == "timeseries" and legend["placement"] == "right" and panel["gridPos"]["w"] < WIDE:
+            yield panel["title"], "is too narrow for a legend beside it"
+
+
 def marks(sheet: Sheet) -> Broken:
     """Alerts of ours that fire are marked on every board, from the start."""
     firing = f'ALERTS{{alertstate="firing",alertname=~"{PREFIX}.+"'
@@ -439,7 +474,8 @@ RULES: Mapping[str, Callable[[Sheet], Broken]] = {
     rule.__name__: rule
     for rule in (
         identity, sources, choices, unused, unique, places, titles, descriptions, units, empty, axes, promql, windows,
-        divisions, metrics, labels, legends, partners, side_by_side, colours, marks, totals, subset, ways,
+        divisions, metrics, labels, legends, partners, side_by_side, colours, unjudged, listed,
+        marks, totals, subset, ways,
     )
 }  # fmt: skip
 # (rule, panel): why it is right as it is.

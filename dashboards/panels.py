@@ -29,13 +29,16 @@ EMPTY = "No traffic"
 UNKNOWN = "unknown"
 # How a description says that a point of a graph counts more than its own moment.
 TRAILING = "Each point counts a time before it that is as long as the chosen time."
-# A threshold as Grafana has it: from which value on, in which colour; None is the lowest.
+# A threshold as Grafana has it: from which value on, in which colour; None is the lowest. What has no value has the
+# colour of the lowest, so that is never a judgement.
 Steps = Sequence[tuple[float | None, str]]
-BLUE: Steps = ((None, REUSE),)
 PLAIN: Steps = ((None, "text"),)
+BLUE: Steps = (*PLAIN, (0, REUSE))
 # Not one of these is wanted by anybody.
-NONE_IS_RIGHT: Steps = ((None, RIGHT), (1, WRONG))
-LOSS: Steps = ((None, WRONG), (0, REUSE))
+NONE_IS_RIGHT: Steps = (*PLAIN, (0, RIGHT), (1, WRONG))
+LOSS: Steps = (*PLAIN, (-1_000_000, WRONG), (0, REUSE))
+# Columns that a graph needs to have a legend beside it.
+WIDE = 12
 LIMIT, VERDICT = "limit", "against the floor"
 UNDER, OVER = "under the floor", "above the floor"
 # Where a name comes with and without an ending, as the collector's own do, it is asked for by pattern.
@@ -153,7 +156,8 @@ def metrics(shown: Shown) -> list[str]:
 
 def drawn(shown: Shown, at: Place) -> Drawn:
     """The panel at its place."""
-    return _DRAWN[type(shown)](shown).id(at.id).title(shown.title).grid_pos(at.grid)
+    panel = _DRAWN[type(shown)](shown).id(at.id).title(shown.title).grid_pos(at.grid)
+    return panel.legend(_legend(at.w)) if isinstance(shown, Graph) else panel
 
 
 def _told(shown: Shown) -> str:
@@ -213,7 +217,7 @@ def _stat(shown: Stat) -> stat.Panel:
 
 def _graph(shown: Graph) -> timeseries.Panel:
     panel = _dressed(timeseries.Panel(), shown, instant=False).line_width(1).fill_opacity(30 if shown.stacked else 0)
-    panel = panel.show_points(cm.VisibilityMode.NEVER).legend(_legend()).tooltip(_tooltip()).max_data_points(POINTS)
+    panel = panel.show_points(cm.VisibilityMode.NEVER).tooltip(_tooltip()).max_data_points(POINTS)
     if shown.stacked:
         panel = panel.stacking(cb.StackingConfig().mode(cm.StackingMode.NORMAL).group("A"))
     panel = panel if shown.bottom is None else panel.min(shown.bottom)
@@ -233,9 +237,14 @@ def _lined(panel: timeseries.Panel, shown: Graph) -> timeseries.Panel:
     return panel.with_target(_question(where, "Z", instant=False)).override_by_name(LIMIT, dashed)
 
 
-def _legend() -> cb.VizLegendOptions:
-    listed = cb.VizLegendOptions().display_mode(cm.LegendDisplayMode.TABLE).placement(cm.LegendPlacement.BOTTOM)
-    return listed.show_legend(True).calcs(["mean", "lastNotNull"])
+def _legend(width: int) -> cb.VizLegendOptions:
+    """Below a graph Grafana gives a legend a third of the height, which is three rows of a table: it stands beside it,
+    and where that would leave no graph, it has names alone."""
+    made = cb.VizLegendOptions().show_legend(True)
+    if width < WIDE:
+        return made.display_mode(cm.LegendDisplayMode.LIST).placement(cm.LegendPlacement.BOTTOM).calcs([])
+    beside = made.display_mode(cm.LegendDisplayMode.TABLE).placement(cm.LegendPlacement.RIGHT)
+    return beside.calcs(["mean", "lastNotNull"])
 
 
 def _tooltip() -> cb.VizTooltipOptions:
@@ -283,9 +292,9 @@ def _cells(column: Column) -> list[dm.DynamicConfigValue]:
     if column.decimals is not None:
         found.append(_value("decimals", column.decimals))
     if column.state:
-        found += [_value("mappings", _states()), _value("custom.cellOptions", {"type": "color-text"})]
-    if column.steps:
-        steps = [{"value": value, "color": colour} for value, colour in column.steps]
+        found.append(_value("mappings", _states()))
+    if column.state or column.steps:
+        steps = [{"value": value, "color": colour} for value, colour in column.steps or PLAIN]
         found.append(_value("thresholds", {"mode": "absolute", "steps": steps}))
         found.append(_value("custom.cellOptions", {"type": "color-text"}))
     return found

@@ -131,7 +131,7 @@ def at(*path: str | int, value: Any) -> Callable[[Document], None]:
     return plant
 
 
-READ, RECALL = "Cache read share", "Constraint recall"
+READ, RECALL, TASKS = "Cache read share", "Constraint recall", "Tasks succeeded"
 GRAPH, BESIDE, TABLE = "Input tokens by class", "Checks by verdict", "Agents"
 INPUT = "context_ledger_input_tokens_total"
 CHECKS = 'context_ledger_checks_total{context_ledger_pillar="%s"}'
@@ -183,8 +183,27 @@ PLANTED: Mapping[str, tuple[Callable[[Document], None], list[tuple[str, str]]]] 
     ),
     "side_by_side": (put(RECALL, "gridPos", "h", value=3), [("side_by_side", READ)]),
     "colours": (
-        put(READ, "fieldConfig", "defaults", "thresholds", "steps", value=[{"value": None, "color": "green"}]),
+        put(READ, "fieldConfig", "defaults", "thresholds", "steps", 1, "color", value="green"),
         [("colours", READ)],
+    ),
+    "unjudged": (
+        both(
+            put(TASKS, "fieldConfig", "defaults", "thresholds", "steps", value=[{"value": None, "color": "red"}]),
+            put(TABLE, "fieldConfig", "overrides", value=[
+                {"matcher": {"id": "byName", "options": "Recall"}, "properties": [
+                    {"id": "unit", "value": "percentunit"},
+                    {"id": "custom.cellOptions", "value": {"type": "color-text"}},
+                ]},
+            ]),
+        ),
+        [("unjudged", TASKS), ("unjudged", TABLE)],
+    ),
+    "listed": (
+        both(
+            put(GRAPH, "options", "legend", "placement", value="bottom"),
+            both(put(GRAPH, "gridPos", "w", value=8), put(BESIDE, "gridPos", value={"x": 8, "y": 45, "w": 8, "h": 9})),
+        ),
+        [("listed", GRAPH), ("listed", BESIDE)],
     ),
     "marks": (at("annotations", "list", 0, "enable", value=False), [("marks", "the board")]),
     "totals": (

@@ -116,7 +116,7 @@ BOARD = Board(
             line(9, Pair(q.by_agent(q.COMPACTED), q.by_agent(q.PASSED))),
             line(9, Pair(q.by_agent(q.READ), q.by_agent(q.RECALLED))),
         ),
-        section("Who to look at", line(8, WHO)),
+        section("Who to look at", line(10, WHO)),
         section("Why they were made, and how they ended", line(9, TRIGGERS, OUTCOMES, RESULTS)),
         section("What follows from them", line(9, Pair(BROKEN, VERDICTS)), line(9, Pair(AGAIN, FRESH))),
     ),

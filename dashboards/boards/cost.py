@@ -114,6 +114,6 @@ BOARD = Board(
         ),
         section("What the cache saves, and how tasks end", line(9, Pair(BOTH, ENDED))),
         section("What is paid for", line(9, Pair(COMPONENTS, q.by_agent(q.CALLS)))),
-        section("Who to look at", line(8, AGENTS_TABLE), line(8, MODELS_TABLE)),
+        section("Who to look at", line(10, AGENTS_TABLE), line(10, MODELS_TABLE)),
     ),
 )

@@ -70,7 +70,7 @@ BOARD = Board(
             line(9, Pair(q.by_agent(q.CAPTURED), q.by_agent(q.SOUND))),
             line(9, Pair(q.by_agent(q.SAVED), q.by_agent(q.SUCCEEDED))),
         ),
-        section("Who to look at", line(8, WHO)),
+        section("Who to look at", line(10, WHO)),
         section("What the input was, and what the checks said", line(9, Pair(INPUT, VERDICTS))),
         section("How much of it is known", line(9, Pair(q.by_agent(q.REPORTED), q.by_agent(q.JUDGED)))),
     ),
