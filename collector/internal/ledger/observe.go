@@ -107,7 +107,7 @@ func (s *State) repeats(c *call.Call, named traces.Names) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	found, _ := h.sessions.Get(c.Task.Session)
-	return found != nil && found.knows(named, traces.Seconds(c.Place.Start))
+	return found != nil && found.repeats(c, named, traces.Seconds(c.Place.Start))
 }
 
 // traced holds a call against the traces of its session, and keeps its own.
@@ -130,7 +130,7 @@ func (s *State) traced(c *call.Call, named traces.Names, found *captured, now ti
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	kept, held := h.known(c.Task.Session)
-	if kept.knows(named, trace.Opened) {
+	if kept.repeats(c, named, trace.Opened) {
 		// Its span and its log record came at once.
 		return Seen{Repeated: true}
 	}
@@ -143,7 +143,7 @@ func (s *State) traced(c *call.Call, named traces.Names, found *captured, now ti
 		past.Calls = slices.Concat(kept.Branches, others)
 	}
 	link := traces.Find(past, trace)
-	lost, moved := kept.forgot(trace), kept.loaded || held && c.Place.Break > kept.heard
+	lost, moved := kept.forgot(trace), kept.loaded || held && !kept.heard.behind(c.Place.Break)
 	if link.Late || lost {
 		s.counts.late.Add(1)
 	}
@@ -218,7 +218,8 @@ func (s *State) remember(h *shard, kept *record, held bool, judged judged, now t
 		kept.Branches = append(kept.Branches, trace)
 		s.ends.enter(kept.Name, trace)
 		kept.Compacted = false
-		kept.loaded, kept.heard = false, max(kept.heard, c.Place.Break)
+		kept.loaded = false
+		kept.heard.hear(c.Place.Break)
 	}
 	if !judged.lost {
 		told := judged.named.Known()

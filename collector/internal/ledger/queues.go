@@ -57,3 +57,17 @@ func (s *State) Arrived(at Spot) uint64 {
 	known.next = max(known.next, at.Offset+1)
 	return known.gap
 }
+
+// gaps has the numbers of the last gaps in the two queues that tell of a session, its spans' and its log records', that
+// were behind it when they told of it last. Each queue is in order by itself alone: the last call may have been heard of
+// through one while the other, whose gap is older, still leaves out the one before.
+type gaps [2]uint64
+
+// behind says whether a queue with this last gap told of the session since.
+func (g *gaps) behind(number uint64) bool { return number == 0 || g[0] == number || g[1] == number }
+
+func (g *gaps) hear(number uint64) {
+	if !g.behind(number) {
+		g[0], g[1] = g[1], number
+	}
+}

@@ -153,6 +153,46 @@ func TestPartitionsComeBackToAReplicaThatLivesOn(t *testing.T) {
 	}
 }
 
+// Spans and log records come by a queue each, now the one first and now the other. When both come back to a replica, its
+// sessions are unknown once, and not once for each queue.
+func TestBothQueuesOfASessionComeBack(t *testing.T) {
+	calls, twins, want := traffic(), traffic(), alone(t)
+	moving := func(o *ledger.Options) { day(o); o.Moving = true }
+	replicas := []*ledger.State{state(t, moving), state(t, moving)}
+	topics, offsets := []string{"spans", "logs"}, map[ledger.Spot]int64{}
+	arrives := func(replica *ledger.State, topic string, one *call.Call) *ledger.State {
+		queue := ledger.Spot{Topic: topic, Partition: int64(partition(one.Task.Session))}
+		spot := queue
+		spot.Offset = offsets[queue]
+		offsets[queue]++
+		one.Place.Break = replica.Arrived(spot)
+		return replica
+	}
+	first := func(at int) int { return at / manySessions % 2 }
+	var replica *ledger.State
+	found := heard(calls, func(at int, one *call.Call) *ledger.State {
+		if at > 0 {
+			observe(arrives(replica, topics[1-first(at-1)], twins[at-1]), twins[at-1])
+		}
+		replica = replicas[partition(one.Task.Session)%2]
+		if at > len(calls)/3 && at < 2*len(calls)/3 {
+			replica = replicas[0]
+		}
+		return arrives(replica, topics[first(at)], one)
+	})
+	unknown := map[string]int{}
+	for at, one := range calls {
+		if found[at] != want[at] {
+			unknown[one.Task.Session]++
+			assert.Contains(t, []told{{semconv.CacheOutcomeHit, ""}, {found[at].outcome, semconv.MissCausePreviousUnknown}}, found[at])
+		}
+	}
+	assert.NotEmpty(t, unknown)
+	for session, times := range unknown {
+		assert.LessOrEqual(t, times, 2, session)
+	}
+}
+
 // A gap in a queue has a number of its own, which stays until there is another one; what comes again is none.
 func TestGapsInQueues(t *testing.T) {
 	made := state(t, asIs)

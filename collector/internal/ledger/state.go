@@ -8,6 +8,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/call"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/canonical"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/observed"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/prompts"
@@ -46,10 +47,9 @@ type record struct {
 	Forgotten uint32
 	Seen      time.Time
 	size      int64
-	// loaded says that calls may have gone elsewhere since the record was saved, heard the number of the
-	// last gap in a queue that was behind the session when it was told of last.
+	// loaded says that calls may have gone elsewhere since the record was saved.
 	loaded bool
-	heard  uint64
+	heard  gaps
 }
 
 // maxLate is by how many seconds a record of a call may say that it began after another one says that it ended: a log record
@@ -66,6 +66,15 @@ func (r *record) knows(named traces.Names, opened float64) bool {
 		}
 	}
 	return false
+}
+
+// repeats says whether a record tells of a call that was told of before, and if so, that its queue tells of the session.
+func (r *record) repeats(c *call.Call, named traces.Names, opened float64) bool {
+	if !r.knows(named, opened) {
+		return false
+	}
+	r.heard.hear(c.Place.Break)
+	return true
 }
 
 // tell notes that a call of a name was told of.
