@@ -87,7 +87,7 @@ function filtered(columns: Column[], options: Record<string, unknown>): Column[]
   return columns.filter(({ head }) => names?.includes(head) || (text !== undefined && pattern(text).test(head)));
 }
 
-export const CHANGES: Record<string, Change> = {
+const CHANGES: Record<string, Change> = {
   merge: (columns) => columns,
   organize: organized,
   sortBy: ordered,

@@ -33,8 +33,6 @@ const WRITTEN: Record<string, Write> = {
   bool_on_off: (value) => (value ? 'On' : 'Off'),
 };
 
-export const KNOWN = [...Object.keys(WRITTEN), ...Object.keys(CURRENCIES), ...Object.keys(RATES)];
-
 export function amount(value: number, unit = 'short', decimals?: number): string {
   const write = WRITTEN[unit];
   if (write) return write(value, decimals);
@@ -55,7 +53,7 @@ function named(value: number, unit: string, decimals: number | undefined): strin
 function scaled(value: number, decimals: number | undefined, sizes: [number, string][], space: string, unit: string): string {
   const [size, letter] = sizes.find(([limit]) => Math.abs(value) >= limit * NEARLY) ?? [1, ''];
   const ending = letter || unit ? `${space}${letter}${unit}` : '';
-  return `${plain(value / size, size === 1 ? decimals : (decimals ?? undefined))}${ending}`;
+  return `${plain(value / size, decimals)}${ending}`;
 }
 
 function lasting(value: number, decimals: number | undefined): string {
