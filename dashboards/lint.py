@@ -20,7 +20,7 @@ from . import expressions, uids
 from .collectors import LABELS as COLLECTORS_LABELS
 from .collectors import OTELCOL
 from .panels import TRAILING, WIDE
-from .promql import AGENT, FLAG, label, name
+from .promql import AGENT, FLAG, SERIES, label, name
 from .rules import PREFIX
 
 UNITS = {"percentunit", "short", "s", "bytes", "Bps", "currencyUSD", "none"}
@@ -36,11 +36,6 @@ COLUMNS = 24
 ROOM, MARGIN = 4.6, 3
 LEGEND_HEIGHT = 9
 NEUTRAL = {"blue", "text", "transparent"}
-METRICS = {
-    name(metric) + ending: metric
-    for metric, told in s.METRICS.items()
-    for ending in (("_bucket", "_sum", "_count") if told.kind == "histogram" else ("",))
-}
 # What Prometheus tells of itself, and the labels that it gives; an alert has those of its expression too.
 PROMETHEUS = {"up", "ALERTS"}
 GIVEN = {"job", "instance", "le", "alertname", "alertstate", AGENT}
@@ -291,7 +286,7 @@ def metrics(sheet: Sheet) -> Broken:
     """Only metrics of the registry, of our collector's components and of the collector are asked for."""
     for where, target in sheet.questions:
         for one in target.selectors:
-            if one.metric not in METRICS and one.metric not in OTELCOL and one.metric not in PROMETHEUS:
+            if one.metric not in SERIES and one.metric not in OTELCOL and one.metric not in PROMETHEUS:
                 yield where, f"{target.ref} asks for {one.metric}"
 
 
@@ -306,8 +301,8 @@ def labels(sheet: Sheet) -> Broken:
 
 
 def _known(metric: str) -> set[str]:
-    if metric in METRICS:
-        return {label(key) for key in s.METRICS[METRICS[metric]].attributes} | {"le"}
+    if metric in SERIES:
+        return {label(key) for key in s.METRICS[SERIES[metric]].attributes} | {"le"}
     return GIVEN | COLLECTORS_LABELS
 
 
@@ -443,7 +438,7 @@ def totals(sheet: Sheet) -> Broken:
         for one in target.selectors
     }
     for panel, target in sheet.targets:
-        found = {one.metric for one in target.selectors if one.metric in METRICS}
+        found = {one.metric for one in target.selectors if one.metric in SERIES}
         if panel["type"] == "stat" and found - apart:
             yield panel["title"], f"{', '.join(sorted(found - apart))} is told by agent nowhere"
 

@@ -57,7 +57,7 @@ def saved(view: View) -> str:
 
 
 def missed(view: View) -> str:
-    """Tokens that had to be sent anew, by the calls' own comparison; 0 where there were calls and none of it."""
+    """Tokens that could have been read from the cache and were not; 0 where there were calls and none of it."""
     return counted(view.total(s.METRIC_MISS_TOKENS), view.total(s.METRIC_CALLS))
 
 
@@ -162,7 +162,7 @@ def kept_share(view: View) -> str:
 
 
 def missed_by_cause(view: View) -> str:
-    """Tokens sent anew because the prefix had changed, by cause, as a share of all input whose reuse was reported."""
+    """Tokens missed because the prefix had changed, by cause, as a share of all input whose reuse was reported."""
     missed = view.per(*PER_CAUSE).total(s.METRIC_MISS_TOKENS, {s.CONTEXT_LEDGER_MISS_CAUSE: PREFIX})
     whole = view.per(*PER_CAUSE[:-1]).total(s.METRIC_INPUT_TOKENS, {s.CONTEXT_LEDGER_TOKEN_SOURCE: REPORTED})
     return f"{missed} / on ({', '.join(map(label, PER_CAUSE[:-1]))}) group_left () ({whole} > 0)"

@@ -41,6 +41,14 @@ def name(metric: str) -> str:
     return label(told.name) + UNITS.get(told.unit, "") + ("_total" if told.kind == "counter" else "")
 
 
+# Every series of the registry's metrics, with its metric.
+SERIES = {
+    name(metric) + ending: metric
+    for metric, told in semconv.METRICS.items()
+    for ending in (("_bucket", "_sum", "_count") if told.kind == "histogram" else ("",))
+}
+
+
 def picked(metric: str, picks: Picks, besides: str = "") -> str:
     """The matchers of one metric, in braces, after those that come from outside. Raises ValueError where the metric has
     no such attribute or the registry no such value."""

@@ -146,7 +146,7 @@ SAVED = Quantity(
 RECALLED = Quantity(
     "Constraint recall",
     lambda view: m.checked_right(view, "constraints"),
-    "Declared constraints that still stood in the context, of the checks that could tell.",
+    "Checks that found the declared constraints still in the context, of those that could tell.",
     "100 %. Less means that the agent works without a rule that it was given.",
     floor=RECALL,
     short="Recall",
@@ -201,14 +201,14 @@ MISSED = Quantity(
     "Tokens missed",
     m.missed,
     "Tokens that the call before had in the cache, that were sent again and had to be computed again.",
-    "a few percent of the input. What they were missed for is below.",
+    "a few percent of the input. Why they were missed is below.",
     unit="short",
     steps=BLUE,
     short="Missed",
     limits={"bottom": 0, "top": None},
 )
 UNCHANGED = Quantity(
-    "Kept, same identity",
+    "Reused, same identity",
     m.kept_share,
     "Of the reusable tokens of calls whose model, settings, rules and tools were those of the call before, how many "
     "were reused. What the program itself or a pause explains counts as reused.",
@@ -274,17 +274,6 @@ DECIDED = Quantity(
     "above 90 %; else cost per success counts too few successes. Unknown is not failed.",
     floor=COVERAGE,
     short="Decided",
-    rare=True,
-)
-PRICE = Quantity(
-    "Price per success",
-    m.price_per_success,
-    "What the same calls would have cost without a cache, by the tasks that succeeded.",
-    "two to five times the cost per success in long sessions.",
-    unit="currencyUSD",
-    decimals=2,
-    steps=BLUE,
-    limits={"bottom": 0, "top": None},
     rare=True,
 )
 CALLS = Quantity(

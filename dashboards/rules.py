@@ -182,8 +182,8 @@ REUSE_ALERTS = (
         lasts="15m",
         severity="warning",
         summary=f"{WHO} keeps breaking its own prefix: {{{{ $labels.{label(s.CONTEXT_LEDGER_MISS_CAUSE)} }}}}",
-        description=f"{VALUE} of what {WHO} sent to {MODEL} in the last 30 minutes was in the cache and was sent anew "
-        "for this one cause.",
+        description=f"{VALUE} of what {WHO} sent to {MODEL} in the last 30 minutes was in the cache and had to be "
+        "computed again, for this one cause.",
     ),
     Alert(
         what="ReuseUpRecallDown",

@@ -26,8 +26,8 @@ HOW_MANY = Stat(
 )
 BROKEN = Graph(
     title="Missed after compaction",
-    about="Tokens that had to be sent anew because the history had been compacted, by agent.\n\nNormal: what is left "
-    f"of a prompt, once for each compaction: the price of it. {TRAILING}",
+    about="Tokens that had to be computed again because the history had been compacted, by agent.\n\nNormal: what is "
+    f"left of a prompt, once for each compaction: the price of it. {TRAILING}",
     queries=(q.agents(lambda view: view.total(s.METRIC_MISS_TOKENS, AFTER), RANGE),),
     unit="short",
 )
