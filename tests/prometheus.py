@@ -116,6 +116,14 @@ def promtool(*arguments: str | Path) -> str:
     return done.stdout
 
 
+def tested(folder: Path, *tests: Mapping[str, Any], rules: Sequence[Path] = ()) -> None:
+    """Runs promtool's tests, each over series of its own, minute by minute. Raises RuntimeError where one fails."""
+    path = folder / "test.yaml"
+    every = {"rule_files": list(map(str, rules)), "evaluation_interval": "1m"}
+    path.write_text(yaml.safe_dump({**every, "tests": [{"interval": "1m", **test} for test in tests]}), "utf-8")
+    promtool("test", "rules", path)
+
+
 def backfill(openmetrics: Path, blocks: Path) -> Path:
     """Makes blocks of a history in OpenMetrics text."""
     promtool("tsdb", "create-blocks-from", "openmetrics", "--quiet", openmetrics, blocks)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import shutil
 import sys
 from collections.abc import Callable, Mapping
@@ -336,10 +335,4 @@ def test_nothing_is_not_zero(tmp_path: Path) -> None:
         for expr, value in rows.items()
     ]
     series = [{"series": f'up{{of="{of}"}}', "values": f"{value}x5"} for of, value in (("part", 1), ("whole", 4))]
-    (tmp_path / "rules.yaml").write_text("groups: []\n", encoding="utf-8")
-    told = {
-        "rule_files": ["rules.yaml"],
-        "tests": [{"interval": "1m", "input_series": series, "promql_expr_test": tests}],
-    }
-    (tmp_path / "tests.yaml").write_text(json.dumps(told), encoding="utf-8")
-    prometheus.promtool("test", "rules", tmp_path / "tests.yaml")
+    prometheus.tested(tmp_path, {"input_series": series, "promql_expr_test": tests})

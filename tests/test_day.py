@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dashboards import history, promql, rules
+from dashboards import collectors, history, promql, rules
 from dashboards.history import INCIDENTS, MINUTES, START, STEP, Incident
 from dashboards.promql import View, name
 from otel_context_ledger import semconv as s
@@ -24,10 +24,6 @@ END = START + (MINUTES - 1) * STEP
 # The time of a board, and $__rate_interval with a sample a minute.
 WINDOW, RATE = "1d", "4m"
 LOOKS_BACK = 130
-COLLECTORS_OWN = {
-    "receiver", "transport", "exporter", "data_type", "processor", "otel_signal",
-    "dialect", "by", "cause", "reason", "of", "stage", "step", "result", "bound",
-}  # fmt: skip
 # An alert names the agent, the surface or the collector; an incident has the agent or the collector.
 SERVED = {(who.surface, who.model): who.agent for who in history.AGENTS}
 # By the title of a panel or annotation: why a written day has nothing for it.
@@ -166,7 +162,7 @@ def test_the_day_is_the_same_every_day(tmp_path: Path) -> None:
     assert one.read_bytes() == other.read_bytes()
     labels = {promql.label(key) for metric in s.METRICS.values() for key in metric.attributes}
     told = set(re.findall(r'[{,](\w+)="', one.read_text("utf-8")))
-    assert told <= labels | {"job", "instance", "le"} | COLLECTORS_OWN
+    assert told <= labels | collectors.LABELS | {"le"}
 
 
 def _named(incident: Incident) -> str:

@@ -13,9 +13,9 @@ from typing import Any
 
 import yaml
 
-from dashboards import rules
+from dashboards import collectors, rules
 from tests import collector, prometheus
-from tests.test_rules import CORE, components, metrics
+from tests.test_rules import metrics
 from tests.test_series import OTELCOL, post, span, with_collector
 
 PAGE = """\
@@ -131,7 +131,7 @@ def test_a_real_collector_that_cannot_pass_data_on_is_told_of(tmp_path: Path) ->
         "alertname": alert, "exporter": "otlp_http", "instance": host, "job": "otelcol", "severity": "critical"
     }  # fmt: skip
     asked = {name for one in rules.COLLECTOR_ALERTS for name in metrics(one.expr) if name.startswith("otelcol_")}
-    assert asked <= components() | set(CORE)
+    assert asked <= collectors.OTELCOL
     absent = {name for name in asked if f"\n{name}{{" not in page and f"\n{name} " not in page}
     came = {name for name in absent if not name.endswith(("_log_records", "_metric_points"))}
     assert came <= {"otelcol_exporter_enqueue_failed_spans"}

@@ -2,39 +2,16 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from . import prometheus
 from .prometheus import Sample, Series
+from .viewer import saying, standing
 
 START = 1767258000
 PAST = "# TYPE calls counter\n" + "".join(f"calls_total {i * 60} {START + i * 60}\n" for i in range(120)) + "# EOF\n"
-
-
-@pytest.fixture
-def exporter() -> Iterator[str]:
-    """host:port of somebody who has one metric."""
-
-    class Page(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "text/plain; version=0.0.4")
-            self.end_headers()
-            self.wfile.write(b"# TYPE depth gauge\ndepth 3\n")
-
-        def log_message(self, *_: object) -> None:
-            """Says nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
 
 
 def test_a_past_that_was_written_can_be_asked(tmp_path: Path) -> None:
@@ -49,11 +26,15 @@ def test_a_past_that_was_written_can_be_asked(tmp_path: Path) -> None:
         ]
 
 
-def test_targets_are_scraped_every_second(tmp_path: Path, exporter: str) -> None:
+def test_targets_are_scraped_every_second(tmp_path: Path) -> None:
     """What an exporter shows can be asked for as soon as it was scraped once."""
     prometheus.need("prometheus")
-    with prometheus.running(tmp_path, targets={"demo": [exporter]}) as server:
-        assert server.until("depth") == [Sample({"__name__": "depth", "instance": exporter, "job": "demo"}, 3.0)]
+    page = saying(200, b"# TYPE depth gauge\ndepth 3\n", content_type="text/plain; version=0.0.4")
+    with (
+        standing(page) as exporter,
+        prometheus.running(tmp_path, targets={"demo": [exporter.host]}) as server,
+    ):
+        assert server.until("depth") == [Sample({"__name__": "depth", "instance": exporter.host, "job": "demo"}, 3.0)]
 
 
 def test_a_query_that_prometheus_refuses_raises_its_words(tmp_path: Path) -> None:

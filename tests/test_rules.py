@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from dashboards import promql, rules
+from dashboards.collectors import OTELCOL
 from otel_context_ledger import semconv
 from tests import prometheus, runbook, scenes
 from tests.scenes import CASES, INCIDENT_MINUTES, NORMAL_MINUTES, Case, Scene
@@ -19,23 +20,6 @@ from tests.scenes import CASES, INCIDENT_MINUTES, NORMAL_MINUTES, Case, Scene
 ROOT = Path(__file__).resolve().parents[1]
 SECTIONS = ("Meaning", "Impact", "Look at", "Mitigation", "False alarms")
 SEVERITIES = ("critical", "warning")
-# Metrics of the collector itself; ours are in the components' metadata.
-CORE = (
-    *(f"otelcol_receiver_refused_{signal}" for signal in ("spans", "log_records", "metric_points")),
-    *(
-        f"otelcol_exporter_{step}_failed_{signal}"
-        for step in ("send", "enqueue")
-        for signal in ("spans", "log_records", "metric_points")
-    ),
-    "otelcol_exporter_queue_size",
-    "otelcol_exporter_queue_capacity",
-)
-# What the runbook asks besides: whether a collector does anything at all.
-RUNBOOKS_OWN = (
-    "otelcol_process_memory_rss",
-    "otelcol_exporter_sent_spans",
-    "context_ledger_time_to_first_token_seconds_bucket",
-)
 PRESENT = f'{scenes.SESSIONS}{{job="collectors",instance="%s"}}'
 
 
@@ -89,24 +73,20 @@ def expected(case: Case) -> dict[str, Any]:
     return {"exp_labels": {**case.told, "severity": severity}}
 
 
+def look(case: Case, *alerts: Mapping[str, Any]) -> dict[str, Any]:
+    """promtool's look at an alert in the case's own minute: these fire."""
+    return {
+        "eval_time": f"{NORMAL_MINUTES + case.minutes}m",
+        "alertname": case.alert,
+        "exp_alerts": list(alerts),
+    }
+
+
 def check(folder: Path, rule_file: Path, inputs: Sequence[Mapping[str, str]], firing: Callable[[Case], bool]) -> None:
     """Runs promtool with every case looked at in its own minute: exactly those that are to fire do."""
-    looks = [
-        {
-            "eval_time": f"{NORMAL_MINUTES + case.minutes}m",
-            "alertname": case.alert,
-            "exp_alerts": [expected(case)] if firing(case) else [],
-        }
-        for case in CASES
-    ]
+    looks = [look(case, *([expected(case)] if firing(case) else [])) for case in CASES]
     looks.append({"eval_time": f"{NORMAL_MINUTES + 60}m", "alertname": "ContextLedgerNoMetrics", "exp_alerts": []})
-    run(folder, rule_file, [{"interval": "1m", "input_series": list(inputs), "alert_rule_test": looks}])
-
-
-def run(folder: Path, rule_file: Path, tests: Sequence[Mapping[str, Any]]) -> None:
-    path = folder / "test.yaml"
-    path.write_text(yaml.safe_dump({"rule_files": [str(rule_file)], "evaluation_interval": "1m", "tests": list(tests)}))
-    prometheus.promtool("test", "rules", path)
+    prometheus.tested(folder, {"input_series": list(inputs), "alert_rule_test": looks}, rules=[rule_file])
 
 
 def strengths(level: str, volume: float | None = 1.0, **more: Any) -> list[dict[str, str]]:
@@ -173,7 +153,7 @@ def test_no_metrics_is_told_of_the_last_collector_that_falls_silent(tmp_path: Pa
     alerts = [
         {"eval_time": at, "alertname": "ContextLedgerNoMetrics", "exp_alerts": told} for at, told in looks.items()
     ]
-    run(tmp_path, rule_file, [{"interval": "1m", "input_series": inputs, "alert_rule_test": alerts}])
+    prometheus.tested(tmp_path, {"input_series": inputs, "alert_rule_test": alerts}, rules=[rule_file])
 
 
 def test_an_alert_says_what_happened(tmp_path: Path) -> None:
@@ -186,13 +166,9 @@ def test_an_alert_says_what_happened(tmp_path: Path) -> None:
         "day before. The cache identity is unchanged, and neither the program nor a pause explains it.",
         "runbook_url": f"{rules.RUNBOOK}#contextledgerhitratiodropped",
     }
-    look = {
-        "eval_time": f"{NORMAL_MINUTES + case.minutes}m",
-        "alertname": case.alert,
-        "exp_alerts": [{**expected(case), "exp_annotations": annotations}],
-    }
+    looks = [look(case, {**expected(case), "exp_annotations": annotations})]
     inputs = list(counted(case, scenes.rates(case, case.far, 1)))
-    run(tmp_path, rule_file, [{"interval": "1m", "input_series": inputs, "alert_rule_test": [look]}])
+    prometheus.tested(tmp_path, {"input_series": inputs, "alert_rule_test": looks}, rules=[rule_file])
 
 
 def test_tasks_that_all_fail_have_no_end_to_their_cost(tmp_path: Path) -> None:
@@ -203,13 +179,8 @@ def test_tasks_that_all_fail_have_no_end_to_their_cost(tmp_path: Path) -> None:
     for name in [name for name in scene if "task_outcome" in name]:
         normal, _ = scene[name]
         scene |= {name: (normal, 0), name.replace("success", "failure"): (0, normal)}
-    look = {
-        "eval_time": f"{NORMAL_MINUTES + case.minutes}m",
-        "alertname": case.alert,
-        "exp_alerts": [expected(case)],
-    }
-    inputs = list(counted(case, scene))
-    run(tmp_path, rule_file, [{"interval": "1m", "input_series": inputs, "alert_rule_test": [look]}])
+    looks, inputs = [look(case, expected(case))], list(counted(case, scene))
+    prometheus.tested(tmp_path, {"input_series": inputs, "alert_rule_test": looks}, rules=[rule_file])
 
 
 def test_a_fall_of_the_ratio_alerts_and_an_even_volume_hides_nothing(tmp_path: Path) -> None:
@@ -218,19 +189,14 @@ def test_a_fall_of_the_ratio_alerts_and_an_even_volume_hides_nothing(tmp_path: P
     case = _case("ContextLedgerHitRatioDropped")
     rule_file = _written(tmp_path / "rules.yaml", case.alert, told=False)
     scene = case.scene(lambda scale: (0.1 * scale, 0.9 * scale), 1_000_000 / 30 / 1000)
-    look = {
-        "eval_time": f"{NORMAL_MINUTES + case.minutes}m",
-        "alertname": case.alert,
-        "exp_alerts": [expected(case)],
-    }
     volume = 'increase(context_ledger_reusable_tokens_total{context_ledger_identity="same"}[30m])'
     flat = [
         {"expr": f"round(sum({volume}))", "eval_time": f"{at}m", "exp_samples": [{"labels": "{}", "value": 1_000_000}]}
         for at in (NORMAL_MINUTES, NORMAL_MINUTES + case.minutes)
     ]
-    inputs = list(counted(case, scene))
-    test = {"interval": "1m", "input_series": inputs, "alert_rule_test": [look], "promql_expr_test": flat}
-    run(tmp_path, rule_file, [test])
+    looks, inputs = [look(case, expected(case))], list(counted(case, scene))
+    test = {"input_series": inputs, "alert_rule_test": looks, "promql_expr_test": flat}
+    prometheus.tested(tmp_path, test, rules=[rule_file])
 
 
 def test_the_rules_that_are_shipped_are_those_of_the_table() -> None:
@@ -252,14 +218,14 @@ def test_every_alert_is_complete() -> None:
 
 
 def test_rules_ask_only_for_what_is_there() -> None:
-    """Every metric in an expression is one of the registry, of the components' metadata, of the collector's core, or
-    recorded; every record is of raw counters alone."""
+    """Every metric in an expression is one of the registry, of the collector's own, or recorded; every record is of raw
+    counters alone."""
     recorded = {record.name for record in rules.RECORDS}
     for record in rules.RECORDS:
         assert not any(name in record.expr for name in recorded), record.name
-        assert metrics(record.expr) <= registry(), record.name
+        assert metrics(record.expr) <= promql.SERIES.keys(), record.name
     for alert in rules.ALERTS:
-        strange = metrics(alert.expr) - recorded - registry() - components() - set(CORE)
+        strange = metrics(alert.expr) - recorded - promql.SERIES.keys() - OTELCOL
         assert strange == set(), alert.name
 
 
@@ -280,7 +246,7 @@ def test_every_query_of_the_runbook_is_one_for_prometheus(tmp_path: Path) -> Non
     (tmp_path / "queries.yaml").write_text(yaml.safe_dump({"groups": groups}), "utf-8")
     assert f"{len(queries)} rules found" in prometheus.promtool("check", "rules", tmp_path / "queries.yaml")
     recorded = {record.name for record in rules.RECORDS}
-    known = recorded | registry() | components() | set(CORE) | set(RUNBOOKS_OWN)
+    known = recorded | promql.SERIES.keys() | OTELCOL
     assert {query for query in queries if metrics(query) - known} == set()
 
 
@@ -290,15 +256,3 @@ def metrics(expression: str) -> set[str]:
     named = re.findall(r'__name__=~"(\w+)', expression)
     labels = set(map(promql.label, (key for metric in semconv.METRICS.values() for key in metric.attributes)))
     return {name for name in [*found, *named] if name not in labels}
-
-
-def registry() -> set[str]:
-    return {promql.name(metric) for metric in semconv.METRICS}
-
-
-def components() -> set[str]:
-    """The metrics of our components, by their metadata."""
-    files = (ROOT / "collector").glob("contextledger*/metadata.yaml")
-    return {
-        f"otelcol_{name}" for path in files for name in yaml.safe_load(path.read_text("utf-8"))["telemetry"]["metrics"]
-    }

@@ -100,15 +100,12 @@ def test_a_counter_that_begins_anew_is_summed(tmp_path: Path) -> None:
     prometheus.need("promtool")
     asked = View("increase", "8m").total(s.METRIC_CALLS)
     test = {
-        "interval": "1m",
         "input_series": [{"series": name(s.METRIC_CALLS), "values": "0 0 0 5 9 0 4 4 4"}],
         "promql_expr_test": [
             {"expr": asked, "eval_time": "8m", "exp_samples": [{"labels": "{}", "value": 13}]},
         ],
     }
-    path = tmp_path / "test.yaml"
-    path.write_text(yaml.safe_dump({"evaluation_interval": "1m", "tests": [test]}), "utf-8")
-    prometheus.promtool("test", "rules", path)
+    prometheus.tested(tmp_path, test)
 
 
 @with_collector

@@ -17,6 +17,7 @@ from dashboards import history as history_of_a_day
 from otel_context_ledger.cli.viewer import boards
 from tests import prometheus as p
 from tests.browser import Tab, browsing, needs_browser, tab
+from tests.test_day import held
 from tests.viewer import FROM, NOBODY, SCRAPE, TO, board, override, panel, saying, serving, standing, target
 
 pytestmark = needs_browser
@@ -621,7 +622,7 @@ def test_exemplars_show_their_trace(chromium: Any, tmp_path: Path) -> None:
     one = panel("timeseries", "Line", target("t_total", legend="t", exemplar=True))
     with (
         standing(saying(200, text.encode(), content_type=kind)) as program,
-        p.running(tmp_path, targets={"program": [program.url.removeprefix("http://")]}) as scraping,
+        p.running(tmp_path, targets={"program": [program.host]}) as scraping,
     ):
         p.waited(lambda: scraping.get("query_exemplars", query="t_total", start=0, end=time.time()))
         scraping.until("count_over_time(t_total[1m]) > 2")
@@ -682,10 +683,7 @@ def test_pairs_stand_side_by_side(width: int, chromium: Any, server: p.Prometheu
 def day(tmp_path_factory: pytest.TempPathFactory) -> Iterator[p.Prometheus]:
     """A Prometheus that holds the day on which boards and rules are tried."""
     p.need("prometheus", "promtool")
-    folder = tmp_path_factory.mktemp("day")
-    for file in history_of_a_day.write(folder):
-        p.backfill(file, folder / "blocks")
-    with p.running(folder, folder / "blocks") as running:
+    with held(tmp_path_factory.mktemp("day"), history_of_a_day.INCIDENTS) as running:
         yield running
 
 

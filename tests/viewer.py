@@ -76,12 +76,17 @@ class Other:
     paths: list[str] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
 
+    @property
+    def host(self) -> str:
+        """host:port."""
+        return self.url.removeprefix("http://")
+
 
 @contextmanager
 def standing(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[Other]:
     """A server that answers as a function says."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Asked(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             seen.paths.append(self.path)
             seen.headers.append({name.lower(): value for name, value in self.headers.items()})
@@ -90,7 +95,7 @@ def standing(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[Other
         def log_message(self, *_: object) -> None:
             return
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Asked)
     seen = Other(f"http://127.0.0.1:{server.server_port}")
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     try:
