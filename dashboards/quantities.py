@@ -136,8 +136,8 @@ CAPTURED = Quantity(
 SAVED = Quantity(
     "Saved by the cache",
     m.saved,
-    "What was not paid of the price without a cache, premiums for writing included. Calls whose price is not known are "
-    "left out.",
+    "The share of the price without a cache that was not paid; premiums for writing to it are counted in. Calls whose "
+    "price is not known are left out.",
     "50 to 80 % in long sessions. Below 0 (red) the cache costs more than it saves.",
     steps=LOSS,
     short="Saved",
@@ -188,8 +188,8 @@ JUDGED = Quantity(
 COST = Quantity(
     "Cost per success",
     m.cost_per_success,
-    "All that calls cost in this time, failed tasks included, by the tasks that succeeded in it. Calls whose price is "
-    "not known are left out.",
+    "All that calls cost in this time, failed tasks included, divided by the tasks that succeeded in it. Calls whose "
+    "price is not known are left out.",
     "what it was last week. It rises when the cache is missed and when tasks fail.",
     unit="currencyUSD",
     decimals=2,
@@ -200,7 +200,7 @@ COST = Quantity(
 MISSED = Quantity(
     "Tokens missed",
     m.missed,
-    "Tokens that the call before had in the cache, that were sent again and had to be computed again.",
+    "Tokens that were in the cache since the call before, were sent again, and were not read from it.",
     "a few percent of the input. Why they were missed is below.",
     unit="short",
     steps=BLUE,
@@ -279,7 +279,7 @@ DECIDED = Quantity(
 CALLS = Quantity(
     "Calls per success",
     m.calls_per_success,
-    "Model calls by the tasks that succeeded in the same time.",
+    "Model calls, divided by the tasks that succeeded in the same time.",
     "what it was last week. It rises when agents wander, as after a bad compaction.",
     unit="short",
     short="Calls per success",

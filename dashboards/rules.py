@@ -357,7 +357,7 @@ COLLECTOR_ALERTS = (
         summary="Steps of the ledger itself break in {{ $labels.job }}",
         description="{{ $value | humanize }} in the last 30 minutes{{ with or $labels.context_ledger_stage "
         "$labels.stage $labels.step }}, at the stage {{ . }}{{ end }}. Calls are not "
-        "touched, what the ledger says of them is less.",
+        "touched; what the ledger says of them is incomplete.",
     ),
 )
 GROUPS = {

@@ -26,8 +26,8 @@ WINDOW, STEP = "10m", "20s"
 # annotation has no description.
 NEVER = {
     "annotation Alerts": "alerts wait for minutes, and the demo lasts for seconds",
-    "Received a second": "Points only where agents send metrics",
-    "Refused a second": "Points only where agents send metrics",
+    "Received per second": "Points only where agents send metrics",
+    "Refused per second": "Points only where agents send metrics",
     "Export queue used": "Empty where no exporter has a queue",
     "SDK errors by stage": "Empty where none has happened",
     "Read again by agent": "Empty where no file was read twice.",

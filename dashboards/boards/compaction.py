@@ -33,8 +33,8 @@ BROKEN = Graph(
 )
 AGAIN = Graph(
     title="Read again by agent",
-    about="Bytes of files a second that histories held more than once. After a compaction agents read anew what they "
-    "lost.\n\nNormal: low and flat; a rise after each compaction says that the summary keeps too little. Empty "
+    about="Bytes of files per second that histories held more than once. After a compaction agents read again what "
+    "they lost.\n\nNormal: low and flat; a rise after each compaction says that the summary keeps too little. Empty "
     "where no file was read twice.",
     queries=(q.agents(lambda view: view.total(s.METRIC_REPEATED_READ)),),
     unit="Bps",
@@ -69,28 +69,28 @@ WHO = Table(
 )
 TRIGGERS = q.stacked(
     "Compactions by trigger",
-    "Compactions a second by what made them.\n\nNormal: auto and manual. reactive comes after an error of the "
+    "Compactions per second by what made them.\n\nNormal: auto and manual. reactive comes after an error of the "
     "provider, window_downshift after a change to a smaller model.",
     s.METRIC_COMPACTIONS,
     s.CONTEXT_LEDGER_COMPACTION_TRIGGER,
 )
 OUTCOMES = q.stacked(
     "Compactions by outcome",
-    "Compactions a second by how they ended.\n\nNormal: done. empty has lost everything, orphaned was paid for and "
+    "Compactions per second by how they ended.\n\nNormal: done. empty has lost everything, orphaned was paid for and "
     "never used.",
     s.METRIC_COMPACTIONS,
     s.CONTEXT_LEDGER_COMPACTION_OUTCOME,
 )
 RESULTS = q.stacked(
     "Compactions by result",
-    "Compactions a second by what the validator said of them; grey ones could not be judged, and have not passed.\n\n"
+    "Compactions per second by what the validator said of them; grey ones could not be judged, and have not passed.\n\n"
     "Normal: pass.",
     s.METRIC_COMPACTIONS,
     s.CONTEXT_LEDGER_COMPACTION_VALIDATOR_RESULT,
 )
 VERDICTS = q.stacked(
     "Constraints by verdict",
-    "Checks of constraints a second by verdict; grey ones could not be told.\n\nNormal: held.",
+    "Checks of constraints per second by verdict; grey ones could not be told.\n\nNormal: held.",
     s.METRIC_CHECKS,
     s.CONTEXT_LEDGER_VERDICT,
     {s.CONTEXT_LEDGER_PILLAR: ("constraints",)},

@@ -38,7 +38,7 @@ BOTH = Graph(
 )
 ENDED = q.stacked(
     "Tasks by outcome",
-    "Tasks that ended, a second. Those whose end nobody knows are grey.\n\nNormal: success.",
+    "Tasks that ended, per second. Those whose end nobody knows are grey.\n\nNormal: success.",
     s.METRIC_TASKS,
     s.CONTEXT_LEDGER_TASK_OUTCOME,
 )

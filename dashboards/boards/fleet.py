@@ -65,7 +65,7 @@ CALLS = _number(
 )
 REFUSED = _number(
     "Spans refused",
-    "Spans that a collector did not take, for want of memory or because they were broken. Agents may send them again."
+    "Spans that a collector did not accept, mostly because it was short of memory. Agents may send them again."
     "\n\nNormal: 0.",
     _sum("otelcol_receiver_refused_spans"),
 )
@@ -80,28 +80,28 @@ DOUBTFUL = _number(
     _sum(f"{PROCESSOR}_invariant_violations"),
 )
 RECEIVED = Graph(
-    title="Received a second",
-    about="Spans, log records and metric points that collectors took, a second. Points only where agents send metrics."
-    "\n\nNormal: follows the work of your agents.",
+    title="Received per second",
+    about="Spans, log records and metric points that collectors took, per second. Points only where agents send "
+    "metrics.\n\nNormal: follows the work of your agents.",
     queries=_each(lambda signal: _speed(f"otelcol_receiver_accepted_{signal}")),
     unit="short",
 )
 TURNED_AWAY = Graph(
-    title="Refused a second",
-    about="Spans, log records and metric points that collectors did not take, a second. Points only where agents send "
-    "metrics.\n\nNormal: 0. A rise says that a collector is short of memory, or that what is behind it is.",
+    title="Refused per second",
+    about="Spans, log records and metric points that collectors did not take, per second. Points only where agents "
+    "send metrics.\n\nNormal: 0. A rise says that a collector is short of memory, or that an exporter blocks it.",
     queries=_each(lambda signal: _speed(f"otelcol_receiver_refused_{signal}")),
     unit="short",
 )
 SENT = Graph(
-    title="Sent a second",
-    about="Spans that exporters delivered, a second.\n\nNormal: as many as were received, some seconds later.",
+    title="Sent per second",
+    about="Spans that exporters delivered, per second.\n\nNormal: as many as were received, some seconds later.",
     queries=(Query(_speed("otelcol_exporter_sent_spans", "exporter"), "{{exporter}} {{instance}}"),),
     unit="short",
 )
 UNSENT = Graph(
-    title="Not sent a second",
-    about="Spans that an exporter could not deliver, or could not even put into its queue, a second.\n\nNormal: 0.",
+    title="Not sent per second",
+    about="Spans that an exporter could not deliver, or could not even put into its queue, per second.\n\nNormal: 0.",
     queries=tuple(
         Query(
             f"{_speed(f'otelcol_exporter_{what}_failed_spans', 'exporter')} or "
@@ -137,20 +137,20 @@ MEMORY = _graph(
 )
 CPU = _graph(
     "CPU",
-    "CPU seconds a second of a collector's process.\n\nNormal: far below the cores that it may use.",
+    "CPU seconds per second of a collector's process.\n\nNormal: far below the cores that it may use.",
     _speed("otelcol_process_cpu_seconds"),
     "{{instance}}",
 )
 DIALECTS = _graph(
     "Calls by dialect",
-    "Calls a second by how they were told: by this ledger, or by another instrumentation.\n\nNormal: the dialects of "
+    "Calls per second by how they were told: by this ledger, or by another instrumentation.\n\nNormal: the dialects of "
     "the instrumentations that you use.",
     _speed(f"{PROCESSOR}_calls", "dialect"),
     "{{dialect}} {{instance}}",
 )
 ENTRIES = _graph(
     "Entries by result",
-    "Entries a second that the connector read, by what became of them: `counted_elsewhere` where the SDK counts, "
+    "Entries per second that the connector read, by what became of them: `counted_elsewhere` where the SDK counts, "
     "`duplicate` where a span and a log record tell one call.\n\nNormal: counted, and as many duplicates where both "
     "signals are sent.",
     _speed(f"{CONNECTOR}_entries", "result"),
@@ -158,28 +158,28 @@ ENTRIES = _graph(
 )
 JUDGES = _graph(
     "Verdicts by judge",
-    "Calls a second that were judged, by who found the cause: `none` where the word of the process that made "
-    "the call stands as it came.\n\nNormal: none for this ledger's own entries, collector for all others.",
+    "Calls judged per second, by who found the cause: `none` where the process that made the call had said it "
+    "already.\n\nNormal: none for this ledger's own entries, collector for all others.",
     _speed(f"{PROCESSOR}_verdicts", "by"),
     "{{by}} {{instance}}",
 )
 OVERFLOW = _graph(
     "Gathered by a bound",
-    "Measurements a second that a bound of the connector gathered under one name, lest there be too many series.\n\n"
-    "Normal: 0. Else agents or models have too many names, and boards show `other`.",
+    "Measurements per second that the connector counted under the name `other`, because a bound of it was reached.\n\n"
+    "Normal: 0. Else there are too many names of agents or models.",
     _speed(f"{CONNECTOR}_overflow", "bound"),
     "{{bound}} {{instance}}",
 )
 SESSIONS = _graph(
     "Sessions known",
-    "Sessions that a collector remembers.\n\nNormal: follows the work; flat at the limit with evictions for room is "
-    "too small a limit.",
+    "Sessions that a collector remembers.\n\nNormal: follows the work. Flat while sessions are forgotten for room: "
+    "the limit is too small.",
     held(f"{PROCESSOR}_sessions", where=COLLECTORS),
     "{{instance}}",
 )
 EVICTED = _graph(
     "Sessions forgotten",
-    "Sessions a second that were forgotten, by why. The next call of one that was forgotten for room is "
+    "Sessions per second that were forgotten, by why. The next call of one that was forgotten for room is "
     "`previous_unknown`.\n\nNormal: idle only.",
     _speed(f"{PROCESSOR}_evictions", "reason"),
     "{{reason}} {{instance}}",
@@ -193,20 +193,20 @@ STATE = _graph(
 )
 SNAPSHOTS = _graph(
     "Snapshot failures",
-    "Times a second that a collector could not load or save what it knows. After the next restart it knows less."
+    "Times per second that a collector could not load or save what it knows. After the next restart it knows less."
     "\n\nNormal: 0.",
     _speed(f"{PROCESSOR}_snapshot_failures", "step"),
     "{{step}} {{instance}}",
 )
 STEPS = _graph(
     "Ledger errors by stage",
-    "Steps of the processor that broke, a second, by the stage.\n\nNormal: 0.",
+    "Steps of the processor that broke, per second, by the stage.\n\nNormal: 0.",
     _speed(f"{PROCESSOR}_errors", "stage"),
     "{{stage}} {{instance}}",
 )
 SDK = _graph(
     "SDK errors by stage",
-    "Errors of the ledger inside agents' processes, a second; the calls were not touched. Empty where none has "
+    "Errors of the ledger inside agents' processes, per second; the calls were not touched. Empty where none has "
     "happened.\n\nNormal: empty.",
     EVERYBODY.per(s.CONTEXT_LEDGER_STAGE).total(s.METRIC_INTERNAL_ERRORS),
     f"{{{{{label(s.CONTEXT_LEDGER_STAGE)}}}}}",

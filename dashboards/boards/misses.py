@@ -19,7 +19,7 @@ CAUSE = "A cause is what changed in what was sent, or a pause, or else the provi
 FOUND = RANGE.per(s.GEN_AI_AGENT_NAME, s.CONTEXT_LEDGER_PILLAR, s.CONTEXT_LEDGER_VERDICT)
 FIRST = Graph(
     title="First token, by outcome",
-    about="The time until the first generated token that 95 % of the streamed calls stayed under, by what the cache "
+    about="95 % of the streamed calls had their first generated token within this time, by what the cache "
     "did.\n\nNormal: hit below partial below miss. Where a hit takes as long as a miss, what the provider tells of its "
     "cache is in doubt.",
     queries=(
@@ -34,7 +34,7 @@ FIRST = Graph(
 )
 CONFLICTS = q.stacked(
     "Provider's own verdict",
-    "Calls a second for which the provider told its own reason of a miss: `true` where it contradicts the cause that "
+    "Calls per second for which the provider told its own reason of a miss: `true` where it contradicts the cause that "
     "was found.\n\nNormal: false only. Most providers tell none, and tell it only when asked "
     "(`CONTEXT_LEDGER_PROVIDER_DIAGNOSTICS`).",
     s.METRIC_PROVIDER_VERDICTS,
@@ -71,7 +71,7 @@ CAUSES = q.bars(
     s.CONTEXT_LEDGER_MISS_CAUSE,
 )
 CAUSES_OVER_TIME = q.stacked(
-    "Missed tokens a second",
+    "Missed tokens per second",
     "When did a cause begin?\n\nNormal: near 0, with peaks at pauses and compactions. A band that begins and stays is "
     "a change that was deployed.",
     s.METRIC_MISS_TOKENS,
@@ -86,7 +86,7 @@ VERDICTS = q.bars(
     WRONG,
 )
 VERDICTS_OVER_TIME = q.stacked(
-    "Wrong contexts a second",
+    "Wrong contexts per second",
     "When did the context begin to be wrong?\n\nNormal: 0.",
     s.METRIC_CHECKS,
     s.CONTEXT_LEDGER_VERDICT,
@@ -95,15 +95,15 @@ VERDICTS_OVER_TIME = q.stacked(
 )
 CHANGES = q.stacked(
     "Identity changes by part",
-    "Parts of the context that were others than in the call before, a second. A changed repository costs no cache; "
+    "Parts of the context that differ from the call before, per second. A changed repository costs no cache; "
     "every other part does.\n\nNormal: repository only.",
     s.METRIC_IDENTITY_CHANGES,
     s.CONTEXT_LEDGER_PART,
 )
 PILLARS = q.stacked(
     "Wrong contexts by pillar",
-    "Which pillar found the context wrong, in checks a second. A part that should have changed and did not shows here."
-    "\n\nNormal: 0.",
+    "Which pillar found the context wrong, in checks per second. A part that should have changed and did not shows "
+    "here.\n\nNormal: 0.",
     s.METRIC_CHECKS,
     s.CONTEXT_LEDGER_PILLAR,
     WRONG,

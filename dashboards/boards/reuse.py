@@ -16,14 +16,14 @@ from ..variables import AGENTS, MODELS, RANGE, Floor, Source
 ROWS = RANGE.per(s.GEN_AI_AGENT_NAME)
 INPUT = q.stacked(
     "Input tokens by class",
-    "Prompt tokens a second in classes that exclude each other. `unreported` is input of which the provider did not "
+    "Prompt tokens per second in classes that exclude each other. `unreported` is input of which the provider did not "
     "tell what was reused: unknown, not uncached.\n\nNormal: mostly cache_read, a thin layer of the others.",
     s.METRIC_INPUT_TOKENS,
     s.CONTEXT_LEDGER_TOKEN_SOURCE,
 )
 VERDICTS = q.stacked(
     "Checks by verdict",
-    "Verdicts a second, of all pillars. Grey ones could not be judged.\n\nNormal: green, with little grey; red says "
+    "Verdicts per second, of all pillars. Grey ones could not be judged.\n\nNormal: green, with little grey; red says "
     "which kind of wrong.",
     s.METRIC_CHECKS,
     s.CONTEXT_LEDGER_VERDICT,
@@ -31,7 +31,7 @@ VERDICTS = q.stacked(
 WHO = Table(
     title="Agents",
     about="Which agent is cheap but wrong? A click on an agent opens the other boards for it.\n\nNormal: every state "
-    "above its floor. A row with high reuse and a state under its floor comes first.",
+    "above its floor. Look first at a row with high reuse and a state under its floor.",
     keys=q.AGENTS_HEADS,
     columns=(
         q.column(q.READ, ROWS),
