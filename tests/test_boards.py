@@ -16,10 +16,11 @@ if sys.version_info < (3, 11):
     pytest.skip("the boards' generator needs Python 3.11, what it writes does not", allow_module_level=True)
 
 from dashboards import __main__ as program
-from dashboards import collectors, lint, promql, shape, uids
+from dashboards import collectors, expressions, lint, promql, shape, uids
 from dashboards.boards import BOARDS
 from dashboards.documents import document
 from dashboards.layout import pairs
+from dashboards.promql import AllBut
 from dashboards.variables import RANGE
 from otel_context_ledger import semconv as s
 from tests import prometheus
@@ -294,6 +295,27 @@ def test_a_threshold_is_the_users() -> None:
     number, graph = panel(board, RECALL), panel(board, f"{RECALL} by agent")
     assert [one["expr"].endswith(">= bool $recall_floor") for one in number["targets"]] == [False, True]
     assert [one["expr"].endswith("* 0 + $recall_floor") for one in graph["targets"]] == [False, True]
+
+
+def test_only_values_of_the_registry_are_asked_for_or_left_out() -> None:
+    """One value or several, or all but some; a word that the registry lacks is an error in either way of asking."""
+    verdict = s.CONTEXT_LEDGER_VERDICT
+    asked = (("held",), ("held", "lost"), AllBut(("unknown",)), AllBut(("unknown", "uncertain")))
+    assert [promql.picked(s.METRIC_CHECKS, {verdict: one}) for one in asked] == [
+        '{context_ledger_verdict="held"}',
+        '{context_ledger_verdict=~"held|lost"}',
+        '{context_ledger_verdict!="unknown"}',
+        '{context_ledger_verdict!~"unknown|uncertain"}',
+    ]
+    for wrong in (("gone",), AllBut(("gone",))):
+        with pytest.raises(ValueError, match=r"context_ledger\.verdict is never gone"):
+            promql.picked(s.METRIC_CHECKS, {verdict: wrong})
+
+
+def test_a_value_that_is_left_out_is_not_asked_for() -> None:
+    """What is read from the cache is a figure of reuse, everything else is none."""
+    found = [expressions.selectors(expressions.parsed(f'x{{source{how}"read"}}'))[0] for how in ("=", "!=")]
+    assert [one.picks("source", "read") for one in found] == [True, False]
 
 
 def test_tasks_are_not_narrowed_by_a_model() -> None:

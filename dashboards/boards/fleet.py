@@ -165,8 +165,8 @@ JUDGES = _graph(
 )
 OVERFLOW = _graph(
     "Gathered by a bound",
-    "Measurements per second that the connector counted under the name `other`, because a bound of it was reached.\n\n"
-    "Normal: 0. Else there are too many names of agents or models.",
+    "Measurements per second that the connector no longer tells apart, because one of its bounds was reached.\n\n"
+    "Normal: 0. Else there are too many names of agents or models, and boards show `_OTHER`.",
     _speed(f"{CONNECTOR}_overflow", "bound"),
     "{{bound}} {{instance}}",
 )
