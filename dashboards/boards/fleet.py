@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from otel_context_ledger import semconv as s
 
 from .. import quantities as q
@@ -31,9 +29,15 @@ def _sum(metric: str) -> str:
     return f"sum ({counted(metric, RANGE, where=COLLECTORS)})"
 
 
-def _each(ask: Callable[[str], str]) -> tuple[Query, ...]:
-    """A question about spans, log records and metric points, each by instance."""
-    return tuple(Query(ask(signal), f"{signal} {{{{instance}}}}") for signal in SIGNALS)
+def _signals(title: str, what: str, normal: str, metric: str) -> Graph:
+    """What receivers did with spans, log records and metric points, each by instance."""
+    return Graph(
+        title=title,
+        about=f"Spans, log records and metric points that collectors {what}, per second. Points only where agents send "
+        f"metrics.\n\nNormal: {normal}",
+        queries=tuple(Query(_speed(f"{metric}_{signal}"), f"{signal} {{{{instance}}}}") for signal in SIGNALS),
+        unit="short",
+    )
 
 
 def _number(title: str, about: str, expr: str, steps: Steps = NONE_IS_RIGHT) -> Stat:
@@ -79,19 +83,12 @@ DOUBTFUL = _number(
     "Calls that say that more was cached than sent: an instrumentation tells wrong numbers.\n\nNormal: 0.",
     _sum(f"{PROCESSOR}_invariant_violations"),
 )
-RECEIVED = Graph(
-    title="Received per second",
-    about="Spans, log records and metric points that collectors took, per second. Points only where agents send "
-    "metrics.\n\nNormal: follows the work of your agents.",
-    queries=_each(lambda signal: _speed(f"otelcol_receiver_accepted_{signal}")),
-    unit="short",
-)
-TURNED_AWAY = Graph(
-    title="Refused per second",
-    about="Spans, log records and metric points that collectors did not take, per second. Points only where agents "
-    "send metrics.\n\nNormal: 0. A rise says that a collector is short of memory, or that an exporter blocks it.",
-    queries=_each(lambda signal: _speed(f"otelcol_receiver_refused_{signal}")),
-    unit="short",
+RECEIVED = _signals("Received per second", "took", "follows the work of your agents.", "otelcol_receiver_accepted")
+TURNED_AWAY = _signals(
+    "Refused per second",
+    "did not take",
+    "0. A rise says that a collector is short of memory, or that an exporter blocks it.",
+    "otelcol_receiver_refused",
 )
 SENT = Graph(
     title="Sent per second",
