@@ -36,12 +36,30 @@ PAGE = MADE / "page"
 WIDTH, HEIGHT = 1600, 1000
 SCRAPE = STEP
 END = START + (MINUTES - 1) * STEP
+# Milliseconds, for a machine that has much else to do.
+PATIENCE = 300_000
 # A picture is asked for until two are alike, so that nothing is caught half drawn.
 TRIES = 20
 # Of 255: what is no background, and what is another colour.
 INK, OTHER = 24, 40
 BLUR = 2
-TOLERANCE = 0.2
+# Seen: 0.006 at most with other hinting, contrast and sub-pixels or a point to the side; a line of seven is 0.027.
+TOLERANCE = 0.02
+# The upper part of a panel, which is its title, and how much is to be below it at least.
+TITLE, LEAST = 40, 50
+
+# Points of each graph that have a colour: what is no line there is grey.
+COLOURED = """() => [...document.querySelectorAll('[data-kind=timeseries]')].map((panel) => {
+  const canvas = panel.querySelector('canvas');
+  if (!canvas) return [panel.dataset.panel, 0];
+  const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+  let coloured = 0;
+  for (let at = 0; at < data.length; at += 4) {
+    const [red, green, blue, opaque] = data.subarray(at, at + 4);
+    if (opaque > 60 && Math.max(red, green, blue) - Math.min(red, green, blue) > 60) coloured += 1;
+  }
+  return [panel.dataset.panel, coloured];
+})"""
 
 Box = tuple[int, int, int, int]
 
@@ -93,15 +111,17 @@ def taken(chromium: Any, server: Prometheus, shot: Shot, folder: Path) -> Taken:
     }
     options = {"reduced_motion": "reduce", "timezone_id": "UTC", "locale": "en-US"}
     with browser.tab(chromium, WIDTH, HEIGHT, shot.theme, **options) as tab:
+        tab.page.set_default_timeout(PATIENCE)
         tab.page.add_init_script(f"window.asked = {json.dumps(asked)}")
         tab.page.route("**/*", lambda route: _answer(route, server.url))
         tab.open(f"{server.url}/index.html")
-        tab.page.wait_for_function(f"window.failed || window.told?.length >= {len(expected)}", timeout=120_000)
+        tab.page.wait_for_function(f"window.failed || window.told?.length >= {len(expected)}")
         tab.page.wait_for_load_state("networkidle")
         # Tables draw only what is in sight.
         tab.page.set_viewport_size({"width": WIDTH, "height": tab.page.evaluate("document.body.scrollHeight")})
         path = _still(tab, folder / shot.name)
-        return Taken(path, _places(tab), list(_faults(tab, expected)))
+        places = _places(tab)
+        return Taken(path, places, [*_faults(tab, expected), *_blanks(tab, path, places, expected)])
 
 
 def differences(kept: Image.Image, drawn: Image.Image, panels: dict[str, Box]) -> list[Difference]:
@@ -197,6 +217,19 @@ def _faults(tab: Tab, expected: Sequence[dict[str, Any]]) -> Iterator[str]:
         if state["state"] != "ok":
             yield f"{panel['title']}: {state['state']} {state['error']}".rstrip()
     yield from (f"console: {text}" for text in tab.errors)
+
+
+def _blanks(tab: Tab, path: Path, places: dict[str, Box], expected: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Panels with nothing below their title, and graphs without a line, whatever the page thinks of them."""
+    lines: dict[str, int] = dict(tab.page.evaluate(COLOURED))
+    with Image.open(path) as picture:
+        for panel in expected:
+            left, top, right, bottom = places.get(panel["title"], (0, 0, 1, TITLE + 1))
+            inside = picture.convert("RGB").crop((left, top + TITLE, right, bottom))
+            if _count(_ink(inside), INK) < LEAST:
+                yield f"{panel['title']}: blank"
+            elif panel["type"] == "timeseries" and lines.get(panel["title"], 0) < LEAST:
+                yield f"{panel['title']}: no line"
 
 
 @contextmanager

@@ -33,7 +33,7 @@ const STANDARD: Record<string, Process> = {
   filterable: identityOverrideProcessor,
 };
 
-/** As the panels of Grafana 13 declare them. */
+/** What a field of a panel has where a board says nothing, as far as Grafana's schema and habits tell. */
 export const CUSTOM: Record<string, Record<string, unknown>> = {
   timeseries: {
     drawStyle: 'line',
