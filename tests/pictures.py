@@ -43,8 +43,8 @@ TRIES = 20
 # Of 255: what is no background, and what is another colour.
 INK, OTHER = 24, 40
 BLUR = 2
-# Seen: 0.006 at most with other hinting, contrast and sub-pixels or a point to the side; a line of seven is 0.027.
-TOLERANCE = 0.02
+# Seen: 0.006 at most with other hinting, contrast and sub-pixels, or a point to the side; a line of seven is 0.016.
+TOLERANCE = 0.015
 # The upper part of a panel, which is its title, and how much is to be below it at least.
 TITLE, LEAST = 40, 50
 
