@@ -486,7 +486,8 @@ def test_the_page_on_stdout(run: Run) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("x.jsonl",), "There is no ledger file x.jsonl; name one with --file or CONTEXT_LEDGER_FILE."),
+        (("x.jsonl",), "There is no ledger file x.jsonl."),
+        (("--file", "x.jsonl"), "There is no ledger file x.jsonl; name one with --file or CONTEXT_LEDGER_FILE."),
         (("empty.jsonl",), "empty.jsonl is empty: no call has been recorded yet."),
         (("notes.txt",), "notes.txt is no ledger file: 1 line, and none of them is a ledger line."),
         (("ledger.jsonl", "notes.txt"), "notes.txt is no ledger file: 1 line, and none of them is a ledger line."),

@@ -178,12 +178,13 @@ def alien(book: Book) -> str | None:
     return f"{book.path} is no ledger file: {plural(book.strange, 'line')}, and none of them is a ledger line."
 
 
-def read(path: Path) -> Book:
-    """The ledger at a path with its rotated files, oldest first. Raises `Unusable` if it cannot be read."""
+def read(path: Path, instead: str = "; name one with --file or CONTEXT_LEDGER_FILE") -> Book:
+    """The ledger at a path with its rotated files, oldest first. Raises `Unusable` if it cannot be read; `instead` is
+    how to name another one."""
     try:
         lines = list(store.lines(path))
     except FileNotFoundError:
-        raise Unusable(f"There is no ledger file {path}; name one with --file or CONTEXT_LEDGER_FILE.") from None
+        raise Unusable(f"There is no ledger file {path}{instead}.") from None
     except OSError as error:
         raise Unusable(f"{path} cannot be read: {error.strerror or type(error).__name__}.") from None
     found = [Call(line.entry or {}, _place(line)) for line in lines]

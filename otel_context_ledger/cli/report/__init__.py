@@ -58,7 +58,7 @@ def _opened(arguments: Namespace, settings: Config) -> c.Book:
         raise c.Unusable("The ledger file is named twice: say it once, with or without --file.")
     if not arguments.ledger:
         return c.opened(arguments, settings)
-    books = [c.read(path) for path in dict.fromkeys(arguments.ledger)]
+    books = [c.read(path, "") for path in dict.fromkeys(arguments.ledger)]
     strange = next((told for book in books if (told := c.alien(book))), None)
     if strange:
         raise c.Unusable(strange)
