@@ -20,8 +20,8 @@ from tests import collector, prometheus
 # The board on which reuse and correctness stand side by side.
 FIRST = "context-ledger-reuse"
 RULES = Path(__file__).resolve().parents[1] / "dashboards" / "dist" / "rules"
-# Prometheus scrapes once a second, so that a new series is seen at 0 by then, however busy the machine is; and so is each
-# flush before the next, for it has the exemplars of its own time alone.
+# Prometheus scrapes once a second, so that a new series is seen at 0 by then, however busy the machine is; and so is
+# each flush before the next, for it has the exemplars of its own time alone.
 QUICK = {"connectors": {"context_ledger": {"metrics_flush_interval": "3s", "zero_first": "8s"}}}
 # Between two calls of an agent, so that a board has something to draw.
 PACE = os.environ.get("AGENT_PAUSE", "0.7")
