@@ -22,6 +22,7 @@ from otel_context_ledger import semconv as s
 
 from .palette import COLOURS, LINE, REUSE, RIGHT, WRONG
 from .promql import NAMELESS, label
+from .thresholds import Threshold
 from .variables import DATASOURCE
 
 EMPTY = "No traffic"
@@ -39,7 +40,7 @@ NONE_IS_RIGHT: Steps = (*PLAIN, (0, RIGHT), (1, WRONG))
 LOSS: Steps = (*PLAIN, (-1_000_000, WRONG), (0, REUSE))
 # Columns that a graph needs to have a legend beside it.
 WIDE = 12
-LIMIT, VERDICT = "limit", "against the floor"
+VERDICT = "against the floor"
 UNDER, OVER = "under the floor", "above the floor"
 # Where a name comes with and without an ending, as the collector's own do, it is asked for by pattern.
 _METRIC = re.compile(r'([a-z_]+)(?=[{[])|__name__=~"([a-z_]+)')
@@ -82,22 +83,22 @@ class Panel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stat(Panel):
-    """One number over the chosen time. With a threshold of the user's (`floor`, as PromQL), a second line says whether
-    the number is under it, in words and in colour."""
+    """One number over the chosen time. With a threshold of the user's (`floor`), a second line says whether the number
+    is under it, in words and in colour."""
 
     steps: Steps = PLAIN
-    floor: str = ""
+    floor: Threshold | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph(Panel):
     """Lines over time, or areas on each other. The values of the attribute `by` have the colours of the palette.
-    `floor` (PromQL) is drawn as a dashed line where there is something to hold against it. A graph that is `traced`
+    `floor` is drawn as a dashed line where there is something to hold against it. A graph that is `traced`
     shows exemplars: points that lead to the trace of one call."""
 
     stacked: bool = False
     by: str = ""
-    floor: str = ""
+    floor: Threshold | None = None
     top: float | None = None
     bottom: float | None = 0
     colours: Mapping[str, str] = field(default_factory=dict)
@@ -209,7 +210,7 @@ def _stat(shown: Stat) -> stat.Panel:
     panel = panel.graph_mode(cm.BigValueGraphMode.NONE).text_mode(cm.BigValueTextMode.VALUE)
     panel = panel.orientation(cm.VizOrientation.HORIZONTAL)
     if shown.floor:
-        held = Query(f"({shown.queries[0].expr}) >= bool {shown.floor}", VERDICT)
+        held = Query(shown.floor.met(shown.queries[0].expr), VERDICT)
         panel = panel.with_target(_question(held, "Z", instant=True))
         panel = panel.override_by_name(VERDICT, [_value("unit", "none"), _value("mappings", _states())])
     return panel
@@ -224,17 +225,17 @@ def _graph(shown: Graph) -> timeseries.Panel:
     panel = panel if shown.top is None else panel.max(shown.top)
     for named, colour in {**COLOURS.get(shown.by, {}), **shown.colours}.items():
         panel = panel.override_by_name(named, [_fixed(colour)])
-    return _lined(panel, shown) if shown.floor else panel
+    return _lined(panel, shown.queries[0], shown.floor) if shown.floor else panel
 
 
-def _lined(panel: timeseries.Panel, shown: Graph) -> timeseries.Panel:
-    where = Query(f"max({shown.queries[0].expr}) * 0 + {shown.floor}", LIMIT)
+def _lined(panel: timeseries.Panel, held: Query, floor: Threshold) -> timeseries.Panel:
+    where = Query(f"max({held.expr}) * 0 + {floor.variable}", floor.label)
     dashed = [
         _fixed(LINE),
         _value("custom.lineStyle", {"fill": "dash", "dash": [8, 8]}),
         _value("custom.fillOpacity", 0),
     ]
-    return panel.with_target(_question(where, "Z", instant=False)).override_by_name(LIMIT, dashed)
+    return panel.with_target(_question(where, "Z", instant=False)).override_by_name(floor.label, dashed)
 
 
 def _legend(width: int) -> cb.VizLegendOptions:

@@ -57,7 +57,7 @@ def number(of: Quantity) -> Stat:
         unit=of.unit,
         decimals=None if of.things else of.decimals,
         steps=of.steps,
-        floor=of.floor.variable if of.floor else "",
+        floor=of.floor,
     )
 
 
@@ -93,7 +93,7 @@ def by_agent(of: Quantity, view: View = RATE) -> Graph:
         about=f"{of.about} {TRAILING}" if of.rare else of.about,
         queries=(agents(of.ask, RANGE if of.rare else view),),
         unit=of.unit,
-        floor=of.floor.variable if of.floor else "",
+        floor=of.floor,
         bottom=of.limits["bottom"],
         top=of.limits["top"],
     )
@@ -113,7 +113,7 @@ def state(of: Quantity, view: View, head: str) -> Column:
     """Whether the quantity is under its floor. Raises ValueError for one without a floor."""
     if of.floor is None:
         raise ValueError(f"{of.title} has no floor")
-    return Column(head, f"({of.ask(view)}) >= bool {of.floor.variable}", "none", state=True)
+    return Column(head, of.floor.met(of.ask(view)), "none", state=True)
 
 
 READ = Quantity(

@@ -19,6 +19,7 @@ from otel_context_ledger import semconv as s
 from . import measures as m
 from .collectors import CONNECTOR, INSTANCE, PROCESSOR, any_signal, counted, held
 from .promql import NAMELESS, View, label
+from .thresholds import above, below
 
 PATH = Path("rules") / "context-ledger.rules.yaml"
 RUNBOOK = "https://github.com/otel-context-ledger/otel-context-ledger/blob/main/dashboards/runbook.md"
@@ -136,7 +137,7 @@ def _stale(what: str, pillar: str, verdicts: Sequence[str], limit: float, told: 
     severity, summary, description = told
     return Alert(
         what=f"{what}AtHighReuse",
-        symptom=f"{m.found(NOW, pillar, *verdicts)} > {limit:g}\nand {READ.name} > {HIGH_REUSE:g}",
+        symptom=f"{above(m.found(NOW, pillar, *verdicts), limit)}\nand {above(READ.name, HIGH_REUSE)}",
         enough=((m.checks_judged(NOW, pillar), CHECKS),),
         by=AGENT,
         lasts="10m",
@@ -150,7 +151,7 @@ def _stale(what: str, pillar: str, verdicts: Sequence[str], limit: float, told: 
 REUSE_ALERTS = (
     Alert(
         what="HitRatioDropped",
-        symptom=f"{KEPT.name} < {KEPT_DAY.name} - {HIT_RATIO_DROP:g}",
+        symptom=below(KEPT.name, f"{KEPT_DAY.name} - {HIT_RATIO_DROP:g}"),
         enough=(
             (NOW.total(s.METRIC_CALLS, SAME), CALLS),
             (DAY.total(s.METRIC_CALLS, SAME), CALLS_BEFORE),
@@ -165,7 +166,7 @@ REUSE_ALERTS = (
     ),
     Alert(
         what="UnexplainedMisses",
-        symptom=f"{m.unexplained(SERVED)} > {UNEXPLAINED:g}",
+        symptom=above(m.unexplained(SERVED), UNEXPLAINED),
         enough=((SERVED.total(s.METRIC_CALLS), CALLS),),
         by=PROVIDER,
         lasts="15m",
@@ -176,7 +177,7 @@ REUSE_ALERTS = (
     ),
     Alert(
         what="PrefixChurn",
-        symptom=f"{m.missed_by_cause(View('increase', '30m'))} > {CHURN:g}",
+        symptom=above(m.missed_by_cause(View("increase", "30m")), CHURN),
         enough=((NOW.total(s.METRIC_CALLS), CALLS),),
         by=AGENT,
         lasts="15m",
@@ -187,8 +188,9 @@ REUSE_ALERTS = (
     ),
     Alert(
         what="ReuseUpRecallDown",
-        symptom=f"{READ.name} > {READ_DAY.name} + {REUSE_RISE:g}\n"
-        f"and {RECALL.name} < {RECALL_DAY.name} - {RECALL_DROP:g}",
+        symptom=above(READ.name, f"{READ_DAY.name} + {REUSE_RISE:g}")
+        + "\nand "
+        + below(RECALL.name, f"{RECALL_DAY.name} - {RECALL_DROP:g}"),
         enough=((m.checks_judged(NOW, "constraints"), CHECKS),),
         by=AGENT,
         lasts="10m",
@@ -201,7 +203,7 @@ REUSE_ALERTS = (
 CORRECTNESS_ALERTS = (
     Alert(
         what="ConstraintLostInCompaction",
-        symptom=f"{m.lost_in_compaction(COMPACTED)} > {LOST_IN_COMPACTION:g}",
+        symptom=above(m.lost_in_compaction(COMPACTED), LOST_IN_COMPACTION),
         enough=((m.compactions_failed(COMPACTED), LOST_COMPACTIONS),),
         by=AGENT,
         lasts="5m",
@@ -262,7 +264,7 @@ CORRECTNESS_ALERTS = (
 TRUST_ALERTS = (
     Alert(
         what="CoverageLow",
-        symptom=f"{REPORTED.name} < {REPORTED_DAY.name} - {REPORTED_DROP:g}",
+        symptom=below(REPORTED.name, f"{REPORTED_DAY.name} - {REPORTED_DROP:g}"),
         enough=((m.answered(SERVED), CALLS), (m.answered(SERVED_DAY), CALLS_BEFORE)),
         by=PROVIDER,
         lasts="15m",
@@ -273,7 +275,7 @@ TRUST_ALERTS = (
     ),
     Alert(
         what="ChecksBlind",
-        symptom=f"{JUDGED.name} < {JUDGED_DAY.name} - {JUDGED_DROP:g}",
+        symptom=below(JUDGED.name, f"{JUDGED_DAY.name} - {JUDGED_DROP:g}"),
         enough=((LOOKED.total(s.METRIC_CHECKS), CHECKS), (LOOKED_DAY.total(s.METRIC_CHECKS), CALLS_BEFORE)),
         by=LOOK,
         lasts="15m",
@@ -284,7 +286,7 @@ TRUST_ALERTS = (
     ),
     Alert(
         what="VerdictConflicts",
-        symptom=f"{m.conflicts(SERVED)} > {CONFLICTS:g}",
+        symptom=above(m.conflicts(SERVED), CONFLICTS),
         enough=((SERVED.total(s.METRIC_PROVIDER_VERDICTS), VERDICTS),),
         by=PROVIDER,
         lasts="15m",
@@ -322,7 +324,7 @@ COLLECTOR_ALERTS = (
     ),
     Alert(
         what="SessionsEvicted",
-        symptom=f"{EVICTED}\n/ ({held(f'{PROCESSOR}_sessions')} > 0) > {SESSIONS_EVICTED:g}",
+        symptom=above(f"{EVICTED}\n/ ({held(f'{PROCESSOR}_sessions')} > 0)", SESSIONS_EVICTED),
         enough=((EVICTED, SESSIONS),),
         by=INSTANCE,
         lasts="10m",

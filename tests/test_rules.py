@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from dashboards import promql, rules
+from dashboards import measures, promql, rules
 from dashboards.collectors import OTELCOL
+from dashboards.promql import View
+from dashboards.thresholds import RECALL, below
 from otel_context_ledger import semconv
 from tests import prometheus, runbook, scenes
 from tests.scenes import CASES, INCIDENT_MINUTES, NORMAL_MINUTES, Case, Scene
@@ -197,6 +199,28 @@ def test_a_fall_of_the_ratio_alerts_and_an_even_volume_hides_nothing(tmp_path: P
     looks, inputs = [look(case, expected(case))], list(counted(case, scene))
     test = {"input_series": inputs, "alert_rule_test": looks, "promql_expr_test": flat}
     prometheus.tested(tmp_path, test, rules=[rule_file])
+
+
+def test_a_share_that_reads_as_its_floor_is_not_under_it(tmp_path: Path) -> None:
+    """`increase` extrapolates a series that was there before more than one that is new: of 38 of 40 it makes 0.9499,
+    which is shown as 95.0 % and is not under a floor of 0.95, nor does an alert at 0.95 take it for less; 37 of 40 is
+    under it."""
+    series = 'context_ledger_checks_total{context_ledger_pillar="constraints",context_ledger_verdict="%s"}'
+    recall = measures.checked_right(View("increase", "5h"), "constraints")
+    floor = RECALL.met(recall).replace(RECALL.variable, str(RECALL.value))
+    for held, shown, met in ((38, 0.9499, 1), (37, 0.9249, 0)):
+        inputs = [
+            {"series": series % "held", "values": f"_x20 0x19 {held}x280"},
+            {"series": series % "lost", "values": f"100x30 {140 - held}x290"},
+        ]
+        looks = [
+            {"expr": f"round({recall}, 0.0001)", "eval_time": "5h30s", "exp_samples": [{"labels": "{}", "value": shown}]},
+            {"expr": floor, "eval_time": "5h30s", "exp_samples": [{"labels": "{}", "value": met}]},
+            {"expr": f"count({below(recall, RECALL.value)}) or vector(0)", "eval_time": "5h30s",
+             "exp_samples": [{"labels": "{}", "value": 1 - met}]},
+        ]  # fmt: skip
+        rule_file = _written(tmp_path / "rules.yaml", told=False)
+        prometheus.tested(tmp_path, {"input_series": inputs, "promql_expr_test": looks}, rules=[rule_file])
 
 
 def test_the_rules_that_are_shipped_are_those_of_the_table() -> None:

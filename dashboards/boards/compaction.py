@@ -47,7 +47,7 @@ FRESH = Graph(
     queries=(q.agents(lambda view: m.checked_right(view, "repository")),),
     unit="percentunit",
     top=1,
-    floor=RIGHT.variable,
+    floor=RIGHT,
 )
 WHO = Table(
     title="Agents",

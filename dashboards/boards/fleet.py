@@ -122,7 +122,7 @@ QUEUED = Graph(
     ),
     unit="percentunit",
     top=1,
-    floor=QUEUE.variable,
+    floor=QUEUE,
     empty="No exporter has a queue",
 )
 MEMORY = _graph(
