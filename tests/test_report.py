@@ -305,18 +305,18 @@ def test_no_check_is_no_proof(run: Run) -> None:
 
 
 def test_misses_compactions_and_identity_changes_are_marked(run: Run) -> None:
-    """A miss has its cause's letter, a significant one is filled; a compaction stands before the first call that built
-    on it, one that lost something is filled; a change of identity is marked."""
+    """A miss has its cause's letter, the second of two alike as well, a significant one is filled; a compaction stands
+    before the first call that built on it, one that lost something is filled; a change of identity is marked."""
     event = {"compaction_event": "c-1", "outcome": "done", "kind": "full", "validator_result": "fail", "lost": ["C1"]}
-    path = ledger_of(FIRST, {**HELD, "identity_changed": ("summary",), "compaction_event": "c-1"}, CLOCK)
+    path = ledger_of(FIRST, {**HELD, "identity_changed": ("summary",), "compaction_event": "c-1"}, CLOCK, CLOCK)
     more = {"kind": "compaction", "task": {"session_id": "s-one"}, "compaction": event}
     path.write_bytes(path.read_bytes() + orjson.dumps(more) + b"\n")
     root = page(run)
     (picture,) = classed(root, "timeline")
     counted = {name: len(classed(picture, name)) for name in ("miss", "slight", "lossy", "compaction", "changed")}
-    assert counted == {"miss": 1, "slight": 1, "lossy": 1, "compaction": 0, "changed": 2}
+    assert counted == {"miss": 2, "slight": 1, "lossy": 1, "compaction": 0, "changed": 3}
     letters = [text(one) for one in picture.iter("text") if one.get("text-anchor") == "middle"]
-    assert [letter for letter in letters if not letter.isdigit()] == ["B", "A"]
+    assert [letter for letter in letters if not letter.isdigit()] == ["B", "A", "A"]
     assert "Misses: A volatile_prefix, B cold_start. Compaction c-1 (full, done): ? to ? tokens, lost C1." in text(root)
 
 

@@ -135,16 +135,15 @@ def _misses(frame: Frame, marks: Mapping[str, str]) -> list[Markup]:
 
 
 def _letters(frame: Frame, marks: Mapping[str, str]) -> Iterator[Markup]:
-    """The letter of the leading cause where a run of it begins and there is room, `+` if there are others."""
-    free, before = 0.0, ""
+    """The letter of the leading cause where there is room for it, `+` if there are others."""
+    free = 0.0
     for at, column in enumerate(frame.columns):
         names = list(column.causes)
         text = (marks.get(names[0], "") + ("+" if len(names) > 1 else "")) if names else ""
         room = LETTER * len(text) / 2
-        if text and text != before and frame.middle(at) - room >= free:
+        if text and frame.middle(at) - room >= free:
             yield _label(frame.middle(at), LANES["misses"] - 3, text, "middle")
             free = frame.middle(at) + room
-        before = text
 
 
 def _events(frame: Frame) -> list[Markup]:

@@ -50,7 +50,7 @@ KEY = (
     ("cache_write", BOX, "written to it"),
     ("uncached", BOX, "neither (writes too, where they are not told apart)"),
     ("unreported", BOX, "what was reused is unknown; up to the top: the input is unknown"),
-    ("miss", "M2 3h10l-5 8z", "significant miss, with its cause's letter"),
+    ("miss", "M2 3h10l-5 8z", "significant miss, with its cause's letter where there is room"),
     ("slight", "M2 3h10l-5 8z", "slight or expected miss"),
     ("ended", "M3 3l8 8M3 11l8 -8", "not run to its end"),
     ("side", "M3 7a4 4 0 1 0 8 0a4 4 0 1 0 -8 0", "side call (a summary, a title), with a context of its own"),
