@@ -228,3 +228,16 @@ def test_outcomes_of_wrong_types(run: Run) -> None:
     path.write_bytes(path.read_bytes() + orjson.dumps(rough) + b"\n")
     (one,) = orjson.loads(run("tasks", "--json")[1])["tasks"]
     assert (one["outcome"], one["told"]) == ("unknown", 1)
+
+
+def test_why_an_attempt_failed(run: Run) -> None:
+    """Where no call of a failed attempt ended in an error, the table says what its outcome has against it."""
+    path = written(Path("ledger.jsonl"), TRY_1, TRY_2)
+    told(
+        path,
+        m.Outcome("o1", NOON + 15, "TASK-8421", "1", "failure", tests=False, constraints=False, accepted=True),
+        m.Outcome("o2", NOON + 18_000, "TASK-8421", "2", "failure", tests=True, rolled_back=True),
+    )
+    rows = run("tasks")[1].splitlines()[1:4]
+    at = run("tasks")[1].splitlines()[0].index("last error")
+    assert [row[at:] for row in rows][1:] == ["tests failed, constraints violated", "rolled back"]

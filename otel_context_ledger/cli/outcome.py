@@ -15,7 +15,7 @@ from otel_context_ledger.cli.calls import Book, Call
 from otel_context_ledger.cli.printing import Answer, Lines, moment, plural
 from otel_context_ledger.config import Config
 from otel_context_ledger.model import UNKNOWN, Outcome
-from otel_context_ledger.outcomes import EVIDENCE, NOTHING, Joined, join
+from otel_context_ledger.outcomes import EVIDENCE, FAILURE, NOTHING, Joined, join
 
 # Options that say yes or no by themselves: (yes, no).
 OPTIONS = {
@@ -74,6 +74,14 @@ def spelled(evidence: Mapping[str, bool], reason: str | None) -> str:
     words = [WORDS[name][not value] for name, value in evidence.items() if name in WORDS]
     words += [reason] if reason else []
     return f" ({', '.join(words)})" if words else ""
+
+
+def failed(said: Joined) -> str:
+    """What speaks against something that failed, in words; nothing where it did not fail or nobody told why."""
+    if said.word != FAILURE:
+        return ""
+    known = {name: value for name, value in said.evidence.items() if name in WORDS}
+    return ", ".join(WORDS[name][not value] for name, value in known.items() if value == (name == "rolled_back"))
 
 
 def of(book: Book) -> Iterator[Outcome]:

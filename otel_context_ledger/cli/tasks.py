@@ -210,7 +210,7 @@ def _rows(account: Account) -> list[tuple[Cell, ...]]:
     numbers = (str(len(named)) if named else "", str(len(account.sessions)))
     nobody = account.task_id is None
     first = (account.task_id or UNATTRIBUTED, "" if nobody else _word(account.outcome), *numbers)
-    rows: list[tuple[Cell, ...]] = [(*first, *_sums(account.sums), account.error or "")]
+    rows: list[tuple[Cell, ...]] = [(*first, *_sums(account.sums), account.error or o.failed(account.outcome))]
     if len(account.attempts) > 1:
         rows += [_attempt_row(one) for one in account.attempts]
     return rows
@@ -219,7 +219,7 @@ def _rows(account: Account) -> list[tuple[Cell, ...]]:
 def _attempt_row(one: Attempt) -> tuple[Cell, ...]:
     name = "no attempt named" if one.attempt_id is None else f"attempt {one.attempt_id}"
     word = _word(one.outcome) if one.attempt_id is not None else ""
-    return (f"  {name}", word, "", str(len(one.sessions)), *_sums(one.sums), one.error or "")
+    return (f"  {name}", word, "", str(len(one.sessions)), *_sums(one.sums), one.error or o.failed(one.outcome))
 
 
 def _word(said: Joined) -> Cell:
