@@ -41,12 +41,15 @@ type sighted struct {
 	spare    *record
 }
 
+// unread is in the place of the dialect of a record that could not be read.
+const unread = "*"
+
 // read keeps what a step reads into a record, where it is told of anything. One that breaks tells of nothing.
 func (d *desk) read(ctx context.Context, into *sighted, attrs pcommon.Map, step func(*call.Call) (normalise.Kind, string)) {
 	if into.spare == nil {
 		into.spare = records.Get().(*record)
 	}
-	dialect, whole := "", false
+	dialect, whole := unread, false
 	d.guard(ctx, "read", func() {
 		into.spare.kind, dialect = step(&into.spare.call)
 		whole = true
@@ -117,13 +120,13 @@ func (d *desk) processLogs(ctx context.Context, logs plog.Logs) (plog.Logs, erro
 // annotate judges the calls in the order in which they began, for a span comes when it ends, and writes down what was
 // found.
 func (d *desk) annotate(ctx context.Context, found []*record) {
+	gap := d.arrived(ctx) // a batch without calls, too, is no gap in its queue
 	if len(found) == 0 {
 		return
 	}
 	now := time.Now()
 	slices.SortStableFunc(found, func(a, b *record) int { return a.call.Place.Start.Compare(b.call.Place.Start) })
 	d.guard(ctx, "fold", func() { fold(found) })
-	gap := d.arrived(ctx)
 	counts := newCounts()
 	for _, told := range found {
 		told.call.Place.Break = gap

@@ -21,7 +21,7 @@ const ours = "context_ledger."
 var shippedContent []byte
 
 // remover takes captured text away: attributes, and whole events. Attributes are those of a record's dialect, under the
-// empty name those of a record that has none.
+// empty name those of a record that has none, and under `unread` those of all dialects.
 type remover struct {
 	events, bodies *names.Set
 	attributes     map[string]*names.Set
@@ -36,10 +36,14 @@ func newRemover(further []string, reader *normalise.Normaliser) (*remover, error
 	made := &remover{
 		events: names.NewSet(table.Events...), bodies: names.NewSet(table.Bodies...), attributes: map[string]*names.Set{},
 	}
-	for _, dialect := range append(reader.Dialects(), "") {
-		whole := slices.Concat(table.Attributes, further, reader.ContentOf(dialect))
-		made.attributes[dialect] = names.NewSet(whole...)
+	all := slices.Concat(table.Attributes, further)
+	made.attributes[""] = names.NewSet(all...)
+	for _, dialect := range reader.Dialects() {
+		own := reader.ContentOf(dialect)
+		made.attributes[dialect] = names.NewSet(slices.Concat(table.Attributes, further, own)...)
+		all = append(all, own...)
 	}
+	made.attributes[unread] = names.NewSet(all...)
 	return made, nil
 }
 

@@ -15,6 +15,8 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/contextledgerprocessor/internal/metadata"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/call"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/normalise"
 )
 
 // Where it is told to, the processor takes captured text away from every span and its events, and nothing else.
@@ -125,6 +127,19 @@ func removing() *Config {
 	config := createDefaultConfig().(*Config)
 	config.Content = ContentConfig{Remove: true, Attributes: []string{"our.prompt", "our.messages.*"}}
 	return config
+}
+
+// Of a record that could not be read nobody knows the dialect: what is content in any is taken away.
+func TestContentOfARecordThatBreaks(t *testing.T) {
+	made, err := newDesk(processortest.NewNopSettings(metadata.Type), createDefaultConfig().(*Config))
+	require.NoError(t, err)
+	got := spans(map[string]any{"prompt": "what the user said", "http.method": "GET"})
+	attrs := got.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).Attributes()
+	var seen sighted
+	made.read(context.Background(), &seen, attrs, func(*call.Call) (normalise.Kind, string) { panic("broken") })
+	made.cleanTraces(got, seen.dialects)
+	assert.Equal(t, map[string]any{"http.method": "GET"}, attrs.AsRaw())
+	require.NoError(t, made.close(context.Background()))
 }
 
 // processSpans gives what a processor makes of spans.
