@@ -201,10 +201,10 @@ func (s *State) remember(h *shard, kept *record, held bool, judged judged, now t
 		kept.Whole = judged.first
 	}
 	if c.Request.End != semconv.CallEndFailed && ownOf(c) && !judged.lost {
+		trace.Own(link.Head)
 		s.note(trace, link)
 		trace.Plateau = judged.plateau
 		trace.Anchored(link)
-		trace.Own(link.Head)
 		switch {
 		case judged.moved:
 			// What was known before may be of the past, and the first call of another agent may have been elsewhere.

@@ -94,7 +94,9 @@ func moved[T any](items []T, one T) []T {
 }
 
 // forgot says whether a call that is not known may have been told of before.
-func (r *record) forgot(trace *traces.Trace) bool { return uint32(trace.Closed) <= r.Forgotten }
+func (r *record) forgot(trace *traces.Trace) bool {
+	return r.Forgotten > 0 && uint32(trace.Closed) <= r.Forgotten
+}
 
 func (r *record) weigh() int64 {
 	size := sessionOverhead + len(r.Name) + 8*len(r.Told) + 4*len(r.Ends)

@@ -80,6 +80,18 @@ func TestSpanAndRecordOfOneCall(t *testing.T) {
 	}
 }
 
+// Calls without a time are judged as they come: none of them was forgotten.
+func TestCallsWithoutATime(t *testing.T) {
+	made := state(t, asIs)
+	first, second := counted("s", 1, 0, 20000, 0), counted("s", 2, 0, 40000, 20000)
+	for _, one := range []*call.Call{first, second} {
+		one.Place.Start, one.Place.End = time.Time{}, time.Time{}
+		made.Observe(one, day0)
+	}
+	assert.Equal(t, semconv.CacheOutcomeHit, second.Verdict.Outcome)
+	assert.Empty(t, second.Verdict.Cause)
+}
+
 // A span and a log record of one call that come at the same time are one call, and both say the same of it.
 func TestSpanAndRecordAtOnce(t *testing.T) {
 	made := state(t, asIs)
