@@ -40,6 +40,7 @@ type series struct {
 	attrs []pair
 	start time.Time
 	last  time.Time
+	// Whether something was counted that was not told yet.
 	fresh bool
 	// From when on it is told with its value, once it was told as 0, and whether it was withheld the last time.
 	until     time.Time
@@ -174,7 +175,7 @@ func (s *series) add(m *measurement, where place, exemplars bool) {
 	s.exemplars[bucket] = exemplar{where, m.whole, m.amount}
 }
 
-// expire forgets series without a call since `limits.Idle`, and the values that only they had.
+// expire forgets series without a call since `limits.Idle` that were told, and the values that only they had.
 func (t *tally) expire(now time.Time) {
 	if t.limits.Idle == 0 || !t.dropIdle(now.Add(-t.limits.Idle)) {
 		return
@@ -187,7 +188,7 @@ func (t *tally) dropIdle(before time.Time) bool {
 	for key, held := range t.resources {
 		for metric, lines := range held.series {
 			for line, found := range lines {
-				if found.last.Before(before) {
+				if !found.fresh && found.last.Before(before) {
 					delete(lines, line)
 					t.counts[metric]--
 					dropped = true
@@ -247,10 +248,11 @@ func (s *series) shown(now time.Time, zeroFirst time.Duration) *series {
 func (s *series) settle(now time.Time, anew bool) {
 	if !s.withheld {
 		clear(s.exemplars)
+		s.fresh = false
 	}
 	if !anew {
 		return
 	}
-	s.whole, s.amount, s.start, s.fresh = 0, 0, now, false
+	s.whole, s.amount, s.start = 0, 0, now
 	clear(s.buckets)
 }

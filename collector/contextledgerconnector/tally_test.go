@@ -88,9 +88,24 @@ func TestIdleSeriesAreForgotten(t *testing.T) {
 			assert.Equal(t, later, line.start)
 		}
 	}
+	tally.settle(latest, false)
 	tally.expire(noon.Add(48 * time.Hour))
 	assert.Zero(t, tally.size())
 	assert.Empty(t, tally.resources)
+}
+
+// What was not told yet is not forgotten, however long ago its call was.
+func TestIdleSeriesAreToldBeforeTheyAreForgotten(t *testing.T) {
+	tally := newTally(limited(LimitsConfig{Values: 2, Series: 2, Resources: 1, Idle: time.Second}), noon, func(string) {})
+	tally.add(nil, calling("a"), noon)
+	var told []map[string]int64
+	for minutes := range 4 {
+		now := noon.Add(time.Duration(minutes+1) * time.Minute)
+		tally.expire(now)
+		told = append(told, values(writer{pmetric.AggregationTemporalityCumulative, "", "", 2 * time.Minute}.write(tally, now)))
+		tally.settle(now, false)
+	}
+	assert.Equal(t, []map[string]int64{{"a": 0}, {"a": 0}, {"a": 1}, {}}, told)
 }
 
 // A point leads to its latest call since the last flush, a histogram to one in each bucket, and none without a trace.
@@ -144,10 +159,15 @@ func written(tally *tally, now time.Time) pmetric.Metrics {
 }
 
 // calls gives the calls by model; those of the overflow series as such.
-func calls(tally *tally, now time.Time) map[string]int64 {
+func calls(tally *tally, now time.Time) map[string]int64 { return values(written(tally, now)) }
+
+// values does so for metrics that were written.
+func values(metrics pmetric.Metrics) map[string]int64 {
 	found := map[string]int64{}
-	for _, point := range written(tally,
-		now).ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().All() {
+	if metrics.ResourceMetrics().Len() == 0 {
+		return found
+	}
+	for _, point := range metrics.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().All() {
 		name := "overflow"
 		if model, ok := point.Attributes().Get(semconv.GenAIRequestModel); ok {
 			name = model.Str()
