@@ -23,7 +23,7 @@ from .panels import TRAILING, WIDE
 from .promql import AGENT, FLAG, SERIES, label, name
 from .rules import PREFIX
 
-UNITS = {"percentunit", "short", "s", "bytes", "Bps", "currencyUSD", "none"}
+UNITS = {"percentunit", "short", "s", "bytes", "Bps", "currencyUSD", "suffix:USD/h", "none"}
 # What our own viewer draws as well: a board must not use more.
 TYPES = {"row", "stat", "timeseries", "bargauge", "table"}
 TRANSFORMATIONS = {"merge", "organize"}

@@ -129,7 +129,8 @@ class Column:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
     """A row for each combination of the labels `keys` (attributes, with their heads), a column for each question. A
-    cell of the agent leads to `links`: titles and uids of boards."""
+    cell of the agent leads to `links`: titles and uids of boards. The highest of the column `sort` is the first, or the
+    lowest, where it is `rising`."""
 
     title: str
     about: str
@@ -137,6 +138,7 @@ class Table:
     columns: tuple[Column, ...]
     links: Mapping[str, str] = field(default_factory=dict)
     sort: str = ""
+    rising: bool = False
 
     @property
     def queries(self) -> tuple[Query, ...]:
@@ -158,7 +160,7 @@ def metrics(shown: Shown) -> list[str]:
 def drawn(shown: Shown, at: Place) -> Drawn:
     """The panel at its place."""
     panel = _DRAWN[type(shown)](shown).id(at.id).title(shown.title).grid_pos(at.grid)
-    return panel.legend(_legend(at.w)) if isinstance(shown, Graph) else panel
+    return panel.legend(_legend(shown, at.w)) if isinstance(shown, Graph) else panel
 
 
 def _told(shown: Shown) -> str:
@@ -238,14 +240,20 @@ def _lined(panel: timeseries.Panel, held: Query, floor: Threshold) -> timeseries
     return panel.with_target(_question(where, "Z", instant=False)).override_by_name(floor.label, dashed)
 
 
-def _legend(width: int) -> cb.VizLegendOptions:
+def _legend(shown: Graph, width: int) -> cb.VizLegendOptions:
     """Below a graph Grafana gives a legend a third of the height, which is three rows of a table: it stands beside it,
     and where that would leave no graph, it has names alone."""
     made = cb.VizLegendOptions().show_legend(True)
     if width < WIDE:
         return made.display_mode(cm.LegendDisplayMode.LIST).placement(cm.LegendPlacement.BOTTOM).calcs([])
     beside = made.display_mode(cm.LegendDisplayMode.TABLE).placement(cm.LegendPlacement.RIGHT)
-    return beside.calcs(["mean", "lastNotNull"])
+    return beside.calcs(["lastNotNull"] if _pooled(shown) else ["mean", "lastNotNull"])
+
+
+def _pooled(shown: Graph) -> bool:
+    """Whether a point is of many calls or few, so that the mean of all points is not what the whole time came to, which
+    a headline or a table tells: shares, quantiles, and what trails."""
+    return shown.unit in ("percentunit", "s") or TRAILING in shown.about
 
 
 def _tooltip() -> cb.VizTooltipOptions:
@@ -270,7 +278,7 @@ def _table(shown: Table) -> table.Panel:
     for key, head in shown.keys.items():
         panel = panel.override_by_name(head, _named(shown, key))
     if shown.sort:
-        panel = panel.sort_by([cb.TableSortByFieldState().display_name(shown.sort).desc(True)])
+        panel = panel.sort_by([cb.TableSortByFieldState().display_name(shown.sort).desc(not shown.rising)])
     return panel.with_transformation(dm.DataTransformerConfig(id_val="merge", options={})).with_transformation(
         dm.DataTransformerConfig(id_val="organize", options=_heads(shown))
     )

@@ -20,6 +20,12 @@ from .variables import RANGE, RATE
 BY_AGENT = f"{{{{{AGENT}}}}}"
 # What is not told of everything that is counted.
 OPTIONAL = (s.CONTEXT_LEDGER_COMPACTION_TRIGGER, s.CONTEXT_LEDGER_COMPACTION_VALIDATOR_RESULT)
+# Counters cannot tell which cost belongs to a task.
+ALL_COST = (
+    "All cost is counted: that of failed tasks, and that of calls outside of tasks too, which `context-ledger tasks` and "
+    "`report` leave out. The cost of calls whose price is not known is missing."
+)
+IN_A_TABLE = f"*Cost per success*: {ALL_COST}"
 AGENTS_HEADS = {s.GEN_AI_AGENT_NAME: "Agent"}
 
 
@@ -188,8 +194,7 @@ JUDGED = Quantity(
 COST = Quantity(
     "Cost per success",
     m.cost_per_success,
-    "All that calls cost in this time, failed tasks included, divided by the tasks that succeeded in it. Calls whose "
-    "price is not known are left out.",
+    f"What calls cost in this time, divided by the tasks that succeeded in it. {ALL_COST}",
     "what it was last week. It rises when the cache is missed and when tasks fail.",
     unit="currencyUSD",
     decimals=2,
@@ -208,14 +213,15 @@ MISSED = Quantity(
     limits={"bottom": 0, "top": None},
 )
 UNCHANGED = Quantity(
-    "Reused, same identity",
+    "Kept by the provider",
     m.kept_share,
     "Of the reusable tokens of calls whose model, settings, rules and tools were those of the call before, how many "
-    "were reused. What the program itself or a pause explains counts as reused.",
+    "the provider did not lose. Tokens that were missed because of the program or a pause are not held against it: so "
+    "this may be 100 % while tokens were missed.",
     "above 95 %. A fall is the provider's own: another route, an eviction. The first alert of the runbook holds this "
     "against the day before.",
     steps=BLUE,
-    short="Same identity",
+    short="Kept",
 )
 EXPLAINED = Quantity(
     "Misses explained",
@@ -279,7 +285,7 @@ DECIDED = Quantity(
 CALLS = Quantity(
     "Calls per success",
     m.calls_per_success,
-    "Model calls, divided by the tasks that succeeded in the same time.",
+    "Model calls, those outside of tasks too, divided by the tasks that succeeded in the same time.",
     "what it was last week. It rises when agents wander, as after a bad compaction.",
     unit="short",
     short="Calls per success",

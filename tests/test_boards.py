@@ -20,6 +20,7 @@ from dashboards import collectors, expressions, lint, promql, shape, uids
 from dashboards.boards import BOARDS
 from dashboards.documents import document
 from dashboards.layout import pairs
+from dashboards.panels import TRAILING
 from dashboards.promql import AllBut
 from dashboards.variables import RANGE
 from otel_context_ledger import semconv as s
@@ -358,3 +359,22 @@ def test_nothing_is_not_zero(tmp_path: Path) -> None:
     ]
     series = [{"series": f'up{{of="{of}"}}', "values": f"{value}x5"} for of, value in (("part", 1), ("whole", 4))]
     prometheus.tested(tmp_path, {"input_series": series, "promql_expr_test": tests})
+
+
+def test_a_legend_has_no_mean_of_what_a_headline_tells_otherwise() -> None:
+    """The mean of the points of a share is not the share of the whole time, which the headline has: only what goes up by
+    so much a second, and what is held, has a mean."""
+    for sheet in SHEETS.values():
+        for one in sheet.panels:
+            if one["type"] == "timeseries" and "mean" in one["options"]["legend"]["calcs"]:
+                assert one["fieldConfig"]["defaults"]["unit"] not in ("percentunit", "s"), one["title"]
+                assert TRAILING not in one["description"], one["title"]
+    board = dict(SHEETS[uids.REUSE].document)
+    found = [panel(board, title)["options"]["legend"]["calcs"] for title in (f"{RECALL} by agent", "Checks by verdict")]
+    assert found == [["lastNotNull"], ["mean", "lastNotNull"]]
+
+
+def test_the_agent_whose_context_was_least_often_right_is_the_first() -> None:
+    """Who to look at: not who makes most calls."""
+    table = panel(dict(SHEETS[uids.REUSE].document), "Agents")
+    assert table["options"]["sortBy"] == [{"displayName": "Checks right", "desc": False}]

@@ -213,12 +213,11 @@ def test_a_share_that_reads_as_its_floor_is_not_under_it(tmp_path: Path) -> None
             {"series": series % "held", "values": f"_x20 0x19 {held}x280"},
             {"series": series % "lost", "values": f"100x30 {140 - held}x290"},
         ]
+        alerted = f"count({below(recall, RECALL.value)}) or vector(0)"
         looks = [
-            {"expr": f"round({recall}, 0.0001)", "eval_time": "5h30s", "exp_samples": [{"labels": "{}", "value": shown}]},
-            {"expr": floor, "eval_time": "5h30s", "exp_samples": [{"labels": "{}", "value": met}]},
-            {"expr": f"count({below(recall, RECALL.value)}) or vector(0)", "eval_time": "5h30s",
-             "exp_samples": [{"labels": "{}", "value": 1 - met}]},
-        ]  # fmt: skip
+            {"expr": expr, "eval_time": "5h30s", "exp_samples": [{"labels": "{}", "value": value}]}
+            for expr, value in ((f"round({recall}, 0.0001)", shown), (floor, met), (alerted, 1 - met))
+        ]
         rule_file = _written(tmp_path / "rules.yaml", told=False)
         prometheus.tested(tmp_path, {"input_series": inputs, "promql_expr_test": looks}, rules=[rule_file])
 

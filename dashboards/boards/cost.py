@@ -14,6 +14,8 @@ from ..promql import label, whole
 from ..thresholds import COVERAGE, RIGHT, SUCCESS
 from ..variables import AGENTS, MODELS, RANGE, RATE, Floor, Source
 
+# What Grafana writes behind a number that it has no unit for.
+HOURLY = "suffix:USD/h"
 UNPRICED = "Calls whose price is not known are left out, and those that a quota pays."
 ROWS, PARTS = RANGE.per(s.GEN_AI_AGENT_NAME), RANGE.per(s.GEN_AI_AGENT_NAME, s.GEN_AI_REQUEST_MODEL)
 SPENT = Stat(
@@ -26,7 +28,7 @@ SPENT = Stat(
 )
 BOTH = Graph(
     title="With and without cache",
-    about=f"Cost per success, and what it would have been without a cache. {UNPRICED}\n\nNormal: the gap is what the "
+    about=f"Cost per success, and what it would have been without a cache. {q.ALL_COST}\n\nNormal: the gap is what the "
     "cache saves; where the lines cross it costs more than it saves. "
     f"{TRAILING}",
     queries=(
@@ -43,22 +45,23 @@ ENDED = q.stacked(
     s.CONTEXT_LEDGER_TASK_OUTCOME,
 )
 COMPONENTS = Graph(
-    title="Spent by component",
-    about=f"Dollars an hour by what was paid for; `total` where the provider told one sum alone. {UNPRICED}\n\nNormal: "
-    "output and cache_read. Much input_uncached is money that reuse could save.",
+    title="Spent per hour by component",
+    about=f"US dollars an hour by what was paid for; `total` where the provider told one sum alone. {UNPRICED}\n\n"
+    "Normal: output and cache_read. Much input_uncached is money that reuse could save.",
     queries=(
         Query(
             f"{RATE.per(s.CONTEXT_LEDGER_COST_COMPONENT).total(s.METRIC_COST)} * 3600",
             f"{{{{{label(s.CONTEXT_LEDGER_COST_COMPONENT)}}}}}",
         ),
     ),
-    unit="currencyUSD",
+    unit=HOURLY,
     stacked=True,
     by=s.CONTEXT_LEDGER_COST_COMPONENT,
 )
 AGENTS_TABLE = Table(
     title="Agents",
-    about="Which agent is dear, and which is cheap but wrong? A click on an agent opens the other boards for it.\n\n"
+    about="Which agent is dear, and which is cheap but wrong? A click on an agent opens the other boards for it. "
+    f"{q.IN_A_TABLE}\n\n"
     "Normal: success above its floor. Cheap with a state under its floor is not a saving.",
     keys=q.AGENTS_HEADS,
     columns=(
@@ -92,8 +95,8 @@ MODELS_TABLE = Table(
 BOARD = Board(
     uid=uids.COST,
     title="Cost per successful task",
-    about="What a successful task costs, failed ones included, and what of the saving is real. Tasks have no model: "
-    "the choice of models narrows calls and costs alone.",
+    about="What a successful task costs, with all that was spent, on failed tasks and outside of tasks too, and what "
+    "of the saving is real. Tasks have no model: the choice of models narrows calls and costs alone.",
     variables=(Source(), AGENTS, MODELS, Floor(SUCCESS), Floor(RIGHT), Floor(COVERAGE)),
     annotations=(ALERTS, IDENTITY, COMPACTIONS.hidden()),
     sections=(

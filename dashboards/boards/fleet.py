@@ -62,8 +62,9 @@ DOWN = _number(
     f"count(({TARGETS}) == 0) or count({TARGETS}) * 0",
 )
 CALLS = _number(
-    "Calls found",
-    "Model calls that the processor found in what arrived.\n\nNormal: as many as your agents make.",
+    "Call records found",
+    "Spans and log records about a model call that the processor found in what arrived: two for a call of which both "
+    "are sent.\n\nNormal: as many as your agents make calls, or twice as many.",
     _sum(f"{PROCESSOR}_calls"),
     BLUE,
 )
@@ -80,7 +81,7 @@ BROKEN = _number(
 )
 DOUBTFUL = _number(
     "Broken counts",
-    "Calls that say that more was cached than sent: an instrumentation tells wrong numbers.\n\nNormal: 0.",
+    "Call records that say that more was cached than sent: an instrumentation tells wrong numbers.\n\nNormal: 0.",
     _sum(f"{PROCESSOR}_invariant_violations"),
 )
 RECEIVED = _signals("Received per second", "took", "follows the work of your agents.", "otelcol_receiver_accepted")
@@ -139,8 +140,9 @@ CPU = _graph(
     "{{instance}}",
 )
 DIALECTS = _graph(
-    "Calls by dialect",
-    "Calls per second by how they were told: by this ledger, or by another instrumentation.\n\nNormal: the dialects of "
+    "Call records by dialect",
+    "Spans and log records about calls, per second, by how they were told: by this ledger, or by another "
+    "instrumentation. A call has two where both are sent.\n\nNormal: the dialects of "
     "the instrumentations that you use.",
     _speed(f"{PROCESSOR}_calls", "dialect"),
     "{{dialect}} {{instance}}",
@@ -155,7 +157,7 @@ ENTRIES = _graph(
 )
 JUDGES = _graph(
     "Verdicts by judge",
-    "Calls judged per second, by who found the cause: `none` where the process that made the call had said it "
+    "Call records judged per second, by who found the cause: `none` where the process that made the call had said it "
     "already.\n\nNormal: none for this ledger's own entries, collector for all others.",
     _speed(f"{PROCESSOR}_verdicts", "by"),
     "{{by}} {{instance}}",

@@ -32,13 +32,17 @@ FIRST = Graph(
     traced=True,
     by=s.CONTEXT_LEDGER_CACHE_OUTCOME,
 )
-CONFLICTS = q.stacked(
-    "Provider's own verdict",
-    "Calls per second for which the provider told its own reason of a miss: `true` where it contradicts the cause that "
-    "was found.\n\nNormal: false only. Most providers tell none, and tell it only when asked "
+CONFLICTS = Graph(
+    title="Provider's own verdict",
+    about="Calls per second for which the provider told its own reason of a miss, by whether it agrees with the cause "
+    "that was found.\n\nNormal: it always agrees. Most providers tell none, and tell it only when asked "
     "(`CONTEXT_LEDGER_PROVIDER_DIAGNOSTICS`).",
-    s.METRIC_PROVIDER_VERDICTS,
-    s.CONTEXT_LEDGER_VERDICT_CONFLICT,
+    queries=tuple(
+        Query(RATE.total(s.METRIC_PROVIDER_VERDICTS, {s.CONTEXT_LEDGER_VERDICT_CONFLICT: (conflict,)}), legend)
+        for conflict, legend in (("false", "agrees with the ledger"), ("true", "contradicts the ledger"))
+    ),
+    unit="short",
+    stacked=True,
 )
 BY_CAUSE = Table(
     title="Where to start: misses",

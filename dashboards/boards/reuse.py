@@ -30,7 +30,8 @@ VERDICTS = q.stacked(
 )
 WHO = Table(
     title="Agents",
-    about="Which agent is cheap but wrong? A click on an agent opens the other boards for it.\n\nNormal: every state "
+    about="Which agent is cheap but wrong? The one whose context was least often right is the first. A click on an "
+    f"agent opens the other boards for it. {q.IN_A_TABLE}\n\nNormal: every state "
     "above its floor. Look first at a row with high reuse and a state under its floor.",
     keys=q.AGENTS_HEADS,
     columns=(
@@ -45,7 +46,8 @@ WHO = Table(
         Column("Calls", whole(ROWS.total(s.METRIC_CALLS))),
     ),
     links={"Why not reused": uids.MISSES, "Compaction and constraints": uids.COMPACTION, "Cost": uids.COST},
-    sort="Calls",
+    sort=q.SOUND.title,
+    rising=True,
 )
 BOARD = Board(
     uid=uids.REUSE,
