@@ -224,6 +224,16 @@ def test_help_documents_exit_codes(argv: list[str], capsys: pytest.CaptureFixtur
     )
 
 
+def test_the_viewer_has_exit_codes_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    """It has no ledger file and finds nothing."""
+    with pytest.raises(SystemExit):
+        main(["dashboard", "--help"])
+    assert capsys.readouterr().out.split("exit codes:\n")[1] == (
+        "  0  it was ended with Ctrl-C\n"
+        "  2  wrong usage, boards that cannot be read, or an address that cannot be served at\n"
+    )
+
+
 # show
 
 

@@ -313,6 +313,10 @@ def test_waiting_is_bounded(begin: bytes) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
+        (
+            ["--prometheus", "nonsense"],
+            "--prometheus: that is neither a URL nor host:port; one looks like http://127.0.0.1:9090",
+        ),
         (["--prometheus", "ftp://a"], "--prometheus: a URL begins with http:// or https:// and has a host"),
         (
             ["--prometheus", f"http://me:{SECRET}@a:x"],

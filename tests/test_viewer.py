@@ -340,6 +340,7 @@ def test_without_a_prometheus_the_page_says_what_to_do(chromium: Any) -> None:
             "another with --prometheus URL."
         )
         assert states(opened) == ["error"] * 4 + ["ok"]
+        assert [words(opened, name)[-1] for name in ("Sum", "Lines", "Bars", "Rows")] == ["No answer"] * 4
 
 
 def test_an_empty_prometheus_is_no_error(chromium: Any, server: p.Prometheus) -> None:
@@ -611,6 +612,20 @@ def test_marks_that_a_board_hides_are_switched_on(chromium: Any, server: p.Prome
         opened.page.get_by_label("All", exact=True).check()
         settled(opened, 2)
         assert opened.page.get_by_text("List (1)").count() == 1
+
+
+def test_what_is_bad_leads_the_legend(chromium: Any, server: p.Prometheus) -> None:
+    """A wide graph has its legend beside it, where there is room for more lines, and a line in red is the first."""
+    legend = {"displayMode": "table", "placement": "right", "showLegend": True, "calcs": ["lastNotNull"]}
+    red = override("research", color={"mode": "fixed", "fixedColor": "semi-dark-red"})
+    wide = {**GRAPH, "gridPos": {"x": 0, "y": 0, "w": 24, "h": 9}, "options": {"legend": legend}}
+    wide["fieldConfig"] = {"defaults": {}, "overrides": [red]}
+    with shown(chromium, server.url, board(wide)) as opened:
+        assert words(opened, "Lines")[-6:] == ["Name", "Last", "research", "5", "coder", "10"]
+        plot, beside = (opened.page.locator(one).bounding_box() for one in (".plot", ".legend"))
+        assert plot["x"] + plot["width"] <= beside["x"]
+        graph = opened.page.get_by_role("group", name="2 lines.")
+        assert graph.get_attribute("aria-label") == "2 lines. coder: last 10; research: last 5. Arrow keys read values."
 
 
 def test_exemplars_show_their_trace(chromium: Any, tmp_path: Path) -> None:

@@ -23,6 +23,9 @@ EXIT_CODES = """exit codes:
   0  fine
   1  verify, doctor or diagnose found something wrong
   2  wrong usage, an unknown call, or a ledger file that is missing, empty or not ours"""
+SERVER_EXIT_CODES = """exit codes:
+  0  it was ended with Ctrl-C
+  2  wrong usage, boards that cannot be read, or an address that cannot be served at"""
 Command: TypeAlias = Callable[[argparse.Namespace, config.Config], Answer]
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 ONE_CALL = "LAST, LAST-1, …, an entry id or the beginning of one"
@@ -70,7 +73,9 @@ def parser() -> argparse.ArgumentParser:
     _telling(_command(commands, "outcome", "say how a task ended, now or hours later", outcome.answer))
     _command(commands, "verify", "whether the ledger file is whole and consistent", verify.answer)
     _command(commands, "doctor", "whether the ledger is active and set up right here", doctor.answer)
-    dashboard.options(_alone(commands, "dashboard", "the boards in a browser, from a Prometheus", dashboard.answer))
+    serving = _alone(commands, "dashboard", "the boards in a browser, from a Prometheus", dashboard.answer)
+    serving.epilog = SERVER_EXIT_CODES
+    dashboard.options(serving)
     return whole
 
 

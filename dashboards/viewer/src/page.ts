@@ -94,7 +94,7 @@ export class Page {
     if (!background || !this.tools.querySelector('details[open]')) this.tool();
     const found = await this.marks(span, signal);
     const outcomes = await this.draw(this.open_(), span, found, signal);
-    if (!signal.aborted) this.done(outcomes, found, trouble, told);
+    if (!signal.aborted) this.done(outcomes, found, trouble || this.open_().map((frame) => frame.trouble).find(Boolean) || '', told);
   }
 
   /** The values of the variables; Prometheus' refusal where it gives none. */

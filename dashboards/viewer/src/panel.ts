@@ -14,17 +14,13 @@ export type Outcome = 'ok' | 'empty' | 'error' | 'stopped';
 
 /** A graph is drawn for at least so many pixels. */
 const LEAST_PIXELS = 100;
-/** What the whole page suffers from stands above it at length, and in each panel in short. */
-const IN_SHORT: Record<string, string> = {
-  unreachable: 'Prometheus cannot be reached.',
-  unauthorized: 'Prometheus wants other credentials.',
-  redirect: 'Prometheus is elsewhere.',
-  no_prometheus: 'No Prometheus is there.',
-  gone: 'The server of this page does not answer.',
-};
+/** What the whole page suffers from is told once, above it: a panel has just no answer. */
+const OF_ALL = new Set(['unreachable', 'unauthorized', 'redirect', 'no_prometheus', 'gone']);
 
 export class Frame {
   readonly element: HTMLElement;
+  /** What the whole page suffers from, if that is why there is nothing; else nothing. */
+  trouble = '';
   private readonly body = h('div', { class: 'body' });
   private readonly only = new Set<string>();
   private last: Found | undefined;
@@ -48,14 +44,15 @@ export class Frame {
   async load(question: Omit<Question, 'pixels'>, canvas: Omit<Canvas, 'panel' | 'only' | 'redraw'>): Promise<Outcome> {
     this.canvas = { ...canvas, panel: this.panel, only: this.only, redraw: () => this.draw() };
     this.element.setAttribute('aria-busy', 'true');
+    this.trouble = '';
     try {
       this.last = await found(this.panel, { ...question, pixels: Math.max(LEAST_PIXELS, this.body.clientWidth) });
       this.draw();
     } catch (error) {
       if (question.signal.aborted) return 'stopped';
       this.last = undefined;
-      const short = error instanceof Refused ? IN_SHORT[error.kind] : undefined;
-      this.note('error', short ?? (error instanceof Error ? error.message : String(error)));
+      if (error instanceof Refused && OF_ALL.has(error.kind)) this.trouble = error.message;
+      this.note('error', this.trouble ? 'No answer' : error instanceof Error ? error.message : String(error));
     }
     this.element.setAttribute('aria-busy', 'false');
     return this.element.dataset['state'] as Outcome;
@@ -95,7 +92,7 @@ export class Frame {
 
   private note(state: Outcome, text: string): void {
     this.element.dataset['state'] = state;
-    this.body.replaceChildren(h('p', { class: `note ${state}` }, state === 'error' ? hidden('Error: ') : null, text));
+    this.body.replaceChildren(h('p', { class: this.trouble ? 'note' : `note ${state}` }, state === 'error' ? hidden('Error: ') : null, text));
   }
 
   /** Draws without taking the reader's place away: focus and scrolling stay where they are. */

@@ -131,6 +131,8 @@ def named(url: str, token: str | None = None) -> Upstream:
         _unusable("--prometheus: that is no URL; one looks like http://127.0.0.1:9090")
     if parts.scheme not in {"http", "https"} or not host:
         _unusable("--prometheus: a URL begins with http:// or https:// and has a host")
+    if "://" not in url and port is None:
+        _unusable("--prometheus: that is neither a URL nor host:port; one looks like http://127.0.0.1:9090")
     if parts.query or parts.fragment:
         _unusable("--prometheus: the URL ends with the path; nothing follows a ? or #")
     place = f"[{host}]" if ":" in host else host

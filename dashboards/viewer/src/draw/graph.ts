@@ -10,29 +10,35 @@ import { near, plot, type Line, type Plot } from './plot';
 interface Legend {
   showLegend?: boolean;
   displayMode?: string;
+  placement?: string;
   calcs?: string[];
 }
 
 const KEYS: Record<string, number> = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity };
 const MOST_TOLD = 12;
+/** So many pixels are wide enough for a legend beside the lines. */
+const WIDE = 480;
+/** The colours of what is bad, the worst first: they lead a legend, of which a part may have to be scrolled to. */
+const BAD = ['red', 'orange'];
 
 export const graph: Draw = (body, found, canvas) => {
   const lines = found.series
     .filter(({ look }) => (look.custom['hideFrom'] as { viz?: boolean } | undefined)?.viz !== true)
     .map((series, at) => ({ ...series, colour: lineColour(canvas.place(series.name, at), series.look, canvas.theme) }));
   const shown = lines.filter(({ name }) => canvas.only.size === 0 || canvas.only.has(name));
-  const holder = h('div', { class: 'plot', tabindex: 0, role: 'group', 'aria-roledescription': 'graph', 'aria-label': summary(lines), 'data-key': 'graph' });
-  const tip = h('div', { class: 'tip', hidden: true });
   const legend = (canvas.panel.options?.['legend'] ?? {}) as Legend;
-  body.append(holder, legend.showLegend === false ? '' : listed(lines, legend, canvas));
+  const holder = h('div', { class: 'plot', tabindex: 0, role: 'group', 'aria-roledescription': 'graph', 'aria-label': summary(lines, legend.calcs ?? []), 'data-key': 'graph' });
+  const tip = h('div', { class: 'tip', hidden: true });
+  body.append(holder, legend.showLegend === false ? '' : listed(lines, legend, canvas, body.clientWidth >= WIDE));
   if (holder.clientWidth < 40 || holder.clientHeight < 40) return;
   const made = plot(holder, shown, found, canvas, (at) => followed(at, shown, tip, canvas));
   made.chart.over.append(tip);
   holder.addEventListener('keydown', (event) => walked(event, made, shown, tip, canvas));
 };
 
-function summary(lines: Line[]): string {
-  const told = lines.slice(0, MOST_TOLD).map((line) => `${line.name}: mean ${reckoned(line, 'mean')}, last ${reckoned(line, 'lastNotNull')}`);
+function summary(lines: Line[], calcs: string[]): string {
+  const figures = (line: Line): string => (calcs.length ? calcs : ['lastNotNull']).map((calc) => `${(CALCS[calc] ?? calc).toLowerCase()} ${reckoned(line, calc)}`).join(', ');
+  const told = lines.slice(0, MOST_TOLD).map((line) => `${line.name}: ${figures(line)}`);
   const more = lines.length > MOST_TOLD ? ` And ${lines.length - MOST_TOLD} more.` : '';
   return `${lines.length} ${lines.length === 1 ? 'line' : 'lines'}. ${told.join('; ')}.${more} Arrow keys read values.`;
 }
@@ -41,15 +47,22 @@ function reckoned(line: Series, calc: string): string {
   return written(reduced(calc, line.values), { ...line.look, mappings: [], empty: '–' }).text;
 }
 
-function listed(lines: Line[], legend: Legend, canvas: Canvas): HTMLElement {
+/** How bad a line is, by the colour that its board gives it: the worst is the lowest. */
+function badness({ look }: Line): number {
+  const at = BAD.findIndex((colour) => look.colouring.fixedColor?.includes(colour));
+  return at < 0 ? BAD.length : at;
+}
+
+function listed(lines: Line[], legend: Legend, canvas: Canvas, wide: boolean): HTMLElement {
   const calcs = legend.displayMode === 'table' ? (legend.calcs ?? []) : [];
   const heads = [h('th', { scope: 'col' }, 'Name'), ...calcs.map((calc) => h('th', { scope: 'col', class: 'figure' }, CALCS[calc] ?? calc))];
-  const rows = lines.map((line) => {
+  const rows = [...lines].sort((one, other) => badness(one) - badness(other)).map((line) => {
     const figures = calcs.map((calc) => h('td', { class: 'figure' }, reckoned(line, calc)));
     return h('tr', {}, h('th', { scope: 'row' }, named(line, canvas)), ...figures);
   });
   const table = h('table', {}, h('thead', { class: calcs.length ? '' : 'unseen' }, h('tr', {}, ...heads)), h('tbody', {}, ...rows));
-  return h('div', { class: calcs.length ? 'legend' : 'legend list' }, table);
+  const beside = wide && legend.placement === 'right';
+  return h('div', { class: `legend${calcs.length ? '' : ' list'}${beside ? ' beside' : ''}` }, table);
 }
 
 /** A click shows one line alone, and all again. */

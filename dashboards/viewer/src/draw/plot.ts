@@ -239,21 +239,26 @@ function flagged(chart: uPlot, left: number, colour: string): void {
   pen.fill();
 }
 
-/** A dot whose value is off the scale stands at its edge. */
+/** A dot whose value is off the scale stands at its edge, and whole. */
 function dotted(chart: uPlot, exemplars: Exemplar[], { theme }: Canvas): Dot[] {
-  const { min, max } = chart.scales['y'] ?? {};
+  const radius = 4 * devicePixelRatio;
+  const { left, top, width, height } = chart.bbox;
   return exemplars.map((exemplar) => {
-    const value = Math.min(max ?? exemplar.value, Math.max(min ?? exemplar.value, exemplar.value));
-    const [x, y] = [chart.valToPos(exemplar.at, 'x', true), chart.valToPos(value, 'y', true)];
+    const x = within(chart.valToPos(exemplar.at, 'x', true), left + radius, left + width - radius);
+    const y = within(chart.valToPos(exemplar.value, 'y', true), top + radius, top + height - radius);
     chart.ctx.fillStyle = paint('orange', theme);
     chart.ctx.strokeStyle = theme.panel;
     chart.ctx.setLineDash([]);
     chart.ctx.beginPath();
-    chart.ctx.arc(x, y, 4 * devicePixelRatio, 0, 2 * Math.PI);
+    chart.ctx.arc(x, y, radius, 0, 2 * Math.PI);
     chart.ctx.fill();
     chart.ctx.stroke();
-    return { x: x / devicePixelRatio - chart.bbox.left / devicePixelRatio, y: y / devicePixelRatio - chart.bbox.top / devicePixelRatio, exemplar };
+    return { x: (x - left) / devicePixelRatio, y: (y - top) / devicePixelRatio, exemplar };
   });
+}
+
+function within(value: number, least: number, most: number): number {
+  return Math.min(most, Math.max(least, value));
 }
 
 /** What is near the pointer of exemplars. */
