@@ -22,8 +22,8 @@ BY_AGENT = f"{{{{{AGENT}}}}}"
 OPTIONAL = (s.CONTEXT_LEDGER_COMPACTION_TRIGGER, s.CONTEXT_LEDGER_COMPACTION_VALIDATOR_RESULT)
 # Counters cannot tell which cost belongs to a task.
 ALL_COST = (
-    "All cost is counted: that of failed tasks, and that of calls outside of tasks too, which `context-ledger tasks` and "
-    "`report` leave out. The cost of calls whose price is not known is missing."
+    "All cost is counted: that of failed tasks, and that of calls outside of tasks too, which `context-ledger tasks` "
+    "and `report` leave out. The cost of calls whose price is not known is missing."
 )
 IN_A_TABLE = f"*Cost per success*: {ALL_COST}"
 AGENTS_HEADS = {s.GEN_AI_AGENT_NAME: "Agent"}

@@ -362,8 +362,8 @@ def test_nothing_is_not_zero(tmp_path: Path) -> None:
 
 
 def test_a_legend_has_no_mean_of_what_a_headline_tells_otherwise() -> None:
-    """The mean of the points of a share is not the share of the whole time, which the headline has: only what goes up by
-    so much a second, and what is held, has a mean."""
+    """The mean of the points of a share is not the share of the whole time, which the headline has: only what goes up
+    by so much a second, and what is held, has a mean."""
     for sheet in SHEETS.values():
         for one in sheet.panels:
             if one["type"] == "timeseries" and "mean" in one["options"]["legend"]["calcs"]:
