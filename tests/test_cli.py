@@ -732,7 +732,7 @@ def test_show_sums_the_checks(run: Run) -> None:
     written(Path("ledger.jsonl"), {**FIRST, **DRIFTED}, {**CLOCK, **sound}, {**UNREPORTED, **unsure})
     out = run("show")[1].splitlines()
     at = out[0].index("checks"), out[0].index("cause")
-    assert [row[slice(*at)].strip() for row in out[1:4]] == ["tools invalid_call", "1 of 5 in order", "unknown"]
+    assert [row[slice(*at)].strip() for row in out[1:4]] == ["tools invalid_call", "1 right, 4 not judged", "unknown"]
     assert out[4][slice(*at)].strip() == "tools invalid_call"
     assert out[-1] == "tools: in order in 1 of the 2 calls whose verdict is known; 1 unknown"
 

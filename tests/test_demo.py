@@ -105,7 +105,7 @@ def answered(block: str, ledger: Path, monkeypatch: pytest.MonkeyPatch) -> list[
     screen = Terminal() if name == "tasks" else io.StringIO()
     monkeypatch.setattr(sys, "stdout", screen)
     monkeypatch.setenv("TERM", "dumb")
-    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("COLUMNS", "114")
     monkeypatch.setenv("LINES", "50")
     main([name, *given, "--file", str(file)])
     return screen.getvalue().splitlines()

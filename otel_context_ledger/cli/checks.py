@@ -76,14 +76,18 @@ def short(call: Call) -> str:
 
 def tally(counted: Mapping[tuple[str, str], int]) -> str:
     """The verdicts of calls in a few words, counted by pillar and verdict: what is not well in any of them, and in how
-    many if that is more than one; else how many of the pillars are known to be well in each that they looked at."""
+    many if that is more than one; else how many of the pillars are known to be right in each that they looked at, and
+    of how many nothing is known."""
     if not fine(counted):
         bad = [pair for pair in counted if pair[1] not in SOUND | UNSURE]
         order = sorted(bad, key=lambda pair: (-counted[pair], ORDER.index(pair[0])))
         return ", ".join(f"{' '.join(pair)}{f' ×{counted[pair]:,}' if counted[pair] > 1 else ''}" for pair in order)
     unsure = {name for name, verdict in counted if verdict in UNSURE}
     sound = {name for name, _ in counted} - unsure
-    return f"{len(sound)} of {len(ORDER)} in order" if sound else "unknown" if unsure else "unchecked"
+    if not sound:
+        return "unknown" if unsure else "unchecked"
+    rest = len(ORDER) - len(sound)
+    return f"{len(sound)} right" + (f", {rest} not judged" if rest else "")
 
 
 def beside(calls: Iterable[Call]) -> str:
