@@ -41,7 +41,7 @@ LOST = {
 FIGURES = re.compile(
     r"\b(51,?009|50,?003|101,?012|8,?998|10,?004|19,?002|8,?003|9,?001|17,?004)\b|\b8[345] %|0\.8[345]\d+|\d % reused"
 )
-SAID = re.compile(r"\b(held|lost|violated|unknown|unchecked|[1-5] right|in order)\b")
+SAID = re.compile(r"\b(held|lost|violated|unknown|unchecked|[1-5] right|wrong context|in order)\b")
 REUSE = ("cached", "reused", "missed")
 
 

@@ -536,17 +536,58 @@ def test_a_link_stays_a_link(run: Run) -> None:
     assert (Path(OUT).is_symlink(), Path("real.html").read_text("utf-8")[:9]) == (True, "<!doctype")
 
 
+@pytest.mark.parametrize(
+    ("calls", "sentence"),
+    [
+        ([HELD], "0 % of the cost was avoidable; no wrong context was found in the 1 call that a check could judge."),
+        ([CLOCK, LOST], "{share} of the cost was avoidable; 1 call had a wrong context."),
+        ([{**HELD, "cost_avoidable": None}, CLOCK], "At least {share} of the cost was avoidable; no wrong context was "
+         "found in the 1 call that a check could judge."),
+        ([{**QUOTA, "avoidable_tokens": 12}], "Avoidable: {missed} not reused; no check could judge whether a context "
+         "was right."),
+        ([FAILED], "What was avoidable is unknown; no check could judge whether a context was right."),
+    ],
+)  # fmt: skip
+def test_it_begins_with_a_verdict(run: Run, calls: list[dict[str, Any]], sentence: str) -> None:
+    """The first sentence, on the page and in text, is what was avoidable and how many contexts were wrong; a part that
+    is not known makes it the least that it can be, and without dollars it is tokens."""
+    ledger_of(*calls)
+    sums = asked(run, "report")
+    paid, lost = sums["totals"]["dollars"], [cause["cost_avoidable"] for cause in sums["causes"]]
+    told_ = sentence.format(
+        share=f"{100 * sum(filter(None, lost)) / paid:.0f} %" if paid else "",
+        missed=f"{sums['sessions'][0]['avoidable_tokens'] or 0:,} tokens",
+    )
+    assert (run("report")[1].splitlines()[0], sums["verdict"]) == (told_, told_)
+    assert [text(one) for one in classed(page(run), "verdict")] == [told_]
+
+
+def test_symptoms_stand_first_and_open(run: Run) -> None:
+    """What was found wrong comes before all tables, with its evidence; a question that asks which is answered so."""
+    ledger_of(FIRST, CLOCK, LOST)
+    root = page(run)
+    first = next(one for one in root.iter("section"))
+    assert [text(one) for one in first.iter("h2")] == ["Symptoms that were found"]
+    shut = [text(one) for one in first.iter("details") if one.get("open") is None]
+    asked_ = [text(one) for one in first.iter("summary") if text(one).startswith("Which")]
+    told_ = "Which switch caused a prompt to be read anew? volatile_prefix. (switch_prefill)"
+    assert (shut, asked_) == ([], [told_])
+
+
 def test_in_text_it_says_the_same(run: Run) -> None:
     """Without --html the figures, tables and what is unknown are printed."""
     ledger_of(HELD, LOST, UNREPORTED, CLOCK)
     told(Path("ledger.jsonl"), m.Outcome("o1", NOON, "T-9", None, "success", tests=True))
     out = run("report")[1].splitlines()
-    assert out[:3] == [
+    assert out[:5] == [
+        "28 % of the known cost was avoidable; 1 call had a wrong context.",
+        "",
         "Cache read share   74 % (130,288 of 175,000 input tokens, 3 calls; 1 unknown) | Constraint recall: 50 % (held in 1 of the 2 calls whose verdict is known)",  # noqa: E501
         "Missed, avoidable  37,712 (tokens could have been read, $0.0103 of the cost; 3 calls; 1 unknown) | Wrong context: 1 call (constraints lost; of 2 calls that a check could judge; 2 unknown)",  # noqa: E501
         "Cost               ≥ $0.0369 (3 calls; 1 unknown) | Cost per success: ? (nobody told how a task ended)",
     ]
     titles = [
+        "Symptoms that were found; `diagnose` has their evidence",
         "Tasks",
         "Was the context right?",
         "Wrong contexts",

@@ -193,7 +193,7 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def share(part: int | None, whole: int | None) -> str:
+def share(part: float | None, whole: float | None) -> str:
     """A part of a whole in percent; 0 and 100 are said only of nothing and of everything."""
     if part is None or whole is None or whole <= 0:
         return UNKNOWN

@@ -18,7 +18,7 @@ from pathlib import Path
 from otel_context_ledger.cli import calls as c
 from otel_context_ledger.cli import checks, diagnose, explain, show, tasks
 from otel_context_ledger.cli.calls import Call
-from otel_context_ledger.cli.printing import Answer, Labels, Lines, Sheet, plural, size, styled
+from otel_context_ledger.cli.printing import Answer, Cell, Labels, Lines, Sheet, plural, size, styled
 from otel_context_ledger.cli.report import sheets
 from otel_context_ledger.cli.report.contents import Cause, Contents, contents
 from otel_context_ledger.cli.report.page import Heading, page
@@ -101,6 +101,7 @@ def document(found: Contents) -> dict[str, object]:
     """The report for programs; `null` is unknown."""
     return {
         "files": list(map(str, found.book.files)),
+        "verdict": found.verdict,
         "totals": asdict(found.sums),
         "pairs": [asdict(pair) for pair in found.pairs],
         "tasks": tasks.document(found.case.books),
@@ -135,7 +136,9 @@ def _parts(found: Contents) -> list[Sheet | Labels | Lines]:
     table, left = sheets.accounts(found.case.books)
     sessions = found.sessions[: found.shown]
     return [
+        Lines([styled(found.verdict, "bold"), ""]),
         Labels([row for pair in found.pairs for row in _pair(pair)]),
+        *([Lines(_symptoms(found))] if found.found else []),
         *_titled("Tasks", table),
         Lines([*left, *tasks.findings(found.case.books)]),
         *_titled("Was the context right?", sheets.states(found)),
@@ -145,6 +148,11 @@ def _parts(found: Contents) -> list[Sheet | Labels | Lines]:
         *(_titled("The dearest misses", sheets.worst(found.worst)) if found.worst else []),
         Lines(["", styled("What could not be known", "bold"), *found.unknown, "", *_closing(found)]),
     ]
+
+
+def _symptoms(found: Contents) -> list[Cell]:
+    told = [f"{symptom.question} {symptom.reply(finding)} ({symptom.id})" for symptom, finding in found.found]
+    return ["", styled("Symptoms that were found; `diagnose` has their evidence", "bold"), *told]
 
 
 def _pair(pair: Pair) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from otel_context_ledger.cli import checks, reasons, show
 from otel_context_ledger.cli.calls import Book, Call
-from otel_context_ledger.cli.report.pairs import Pair, pairs
+from otel_context_ledger.cli.report.pairs import Pair, pairs, verdict
 from otel_context_ledger.cli.report.stretches import Stretch, avoidable, avoidable_dollars, stretches
 from otel_context_ledger.cli.report.timeline import state
 from otel_context_ledger.cli.report.unknowns import unknowns
@@ -53,11 +53,13 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """Everything that is said of the chosen calls. `sessions` are the worst first, of which the first `shown` get a
-    timeline; `worst` calls are those with the most avoidable tokens; `states` count the calls of each pillar."""
+    """Everything that is said of the chosen calls, the `verdict` first. `sessions` are the worst first, of which the
+    first `shown` get a timeline; `worst` calls are those with the most avoidable tokens; `states` count the calls of
+    each pillar."""
 
     book: Book
     case: Case
+    verdict: str
     sums: show.Totals
     pairs: tuple[Pair, ...]
     sessions: Sequence[Stretch]
@@ -82,6 +84,7 @@ def contents(book: Book, case: Case, shown: int) -> Contents:
     return Contents(
         book,
         case,
+        verdict(case.calls),
         sums,
         pairs(case, sums),
         stretches(case),

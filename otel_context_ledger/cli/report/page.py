@@ -108,6 +108,7 @@ def _header(found: Contents, heading: Heading, sections: Sequence[tuple[str, str
         element("h1", TITLE),
         element("p", told),
         element("p", f"Made {moment(heading.made)} by context-ledger {__version__}; times are local.", class_="soft"),
+        element("p", found.verdict, class_="verdict"),
         element("div", *map(_pair, found.pairs), class_="pairs"),
         element("nav", element("ul", *links), aria_label="Parts of this page"),
     )
@@ -251,8 +252,8 @@ def _letters(columns: Sequence[t.Column], found: Contents) -> Iterator[str]:
 def _found(found: Contents) -> Iterator[Markup]:
     for symptom, finding in found.found:
         rows = [*(("evidence", text) for text in finding.evidence), ("cause", symptom.cause), ("to do", symptom.fix)]
-        summary = element("summary", f"{symptom.question} Yes. ({symptom.id})")
-        yield element("details", summary, tables.described(rows))
+        summary = element("summary", f"{symptom.question} {symptom.reply(finding)} ({symptom.id})")
+        yield element("details", summary, tables.described(rows), open="open")
     if found.found:
         yield element(
             "p",
@@ -269,11 +270,11 @@ def _unknown(found: Contents) -> Iterator[Markup]:
 
 
 SECTIONS = (
+    ("symptoms", "Symptoms that were found", _found),
     ("tasks", "Tasks", _tasks),
     ("checks", "Was the context right?", _checks),
     ("causes", "Why was it not reused?", _causes),
     ("sessions", "Sessions", _sessions),
     ("worst", "The dearest misses", _worst),
-    ("symptoms", "Symptoms that were found", _found),
     ("unknown", "What could not be known", _unknown),
 )

@@ -9,7 +9,7 @@ from otel_context_ledger.accounts import Books, Yield
 from otel_context_ledger.cli import checks, show, tasks
 from otel_context_ledger.cli.calls import Call
 from otel_context_ledger.cli.printing import UNKNOWN, count, money, plural, share
-from otel_context_ledger.cli.report.stretches import avoidable, avoidable_dollars, wrong
+from otel_context_ledger.cli.report.stretches import avoidable, avoidable_dollars, dollars_lost, wrong
 from otel_context_ledger.cli.symptoms import Case
 
 
@@ -40,6 +40,36 @@ def pairs(case: Case, sums: show.Totals) -> tuple[Pair, ...]:
     )
 
 
+def verdict(calls: Sequence[Call]) -> str:
+    """What matters most of some calls in a sentence: what was avoidable, and how many had a wrong context."""
+    return f"{_avoidable(calls)}; {_wrongly(calls)}."
+
+
+def _avoidable(calls: Sequence[Call]) -> str:
+    priced = [call for call in calls if show.dollars(call) is not None]
+    paid, saved = sum(show.dollars(call) or 0.0 for call in priced), avoidable_dollars(priced)
+    if paid and saved is not None:
+        least = "At least " if any(dollars_lost(call) is None for call in priced) else ""
+        known = "" if len(priced) == len(calls) else "known "
+        return f"{least}{share(saved, paid)} of the {known}cost was avoidable"
+    lost = avoidable(calls)
+    return "What was avoidable is unknown" if lost is None else f"Avoidable: {plural(lost, 'token')} not reused"
+
+
+def _wrongly(calls: Sequence[Call]) -> str:
+    judged = list(filter(_judged, calls))
+    bad = sum(map(wrong, judged))
+    if not judged:
+        return "no check could judge whether a context was right"
+    if bad:
+        return f"{plural(bad, 'call')} had a wrong context"
+    return f"no wrong context was found in the {plural(len(judged), 'call')} that a check could judge"
+
+
+def _judged(call: Call) -> bool:
+    return any(verdict not in checks.UNSURE for _, verdict in checks.known(call))
+
+
 def _read(sums: show.Totals) -> Figure:
     over = f"{count(sums.cached)} of {count(sums.input_measured)} input tokens, {plural(sums.measured, 'call')}"
     value = share(sums.cached, sums.input_measured)
@@ -68,7 +98,7 @@ def _missed(calls: Sequence[Call]) -> Figure:
 
 
 def _wrong(calls: Sequence[Call]) -> Figure:
-    judged = [call for call in calls if any(verdict not in checks.UNSURE for _, verdict in checks.known(call))]
+    judged = list(filter(_judged, calls))
     if not judged:
         return Figure("Wrong context", UNKNOWN, f"no check could judge a call; {checks.NO_PROOF}")
     found = [call for call in judged if wrong(call)]

@@ -13,13 +13,20 @@ __all__ = ["CANNOT_TELL", "FOUND", "NOT_FOUND", "SYMPTOMS", "Case", "Finding", "
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """A question that somebody on call asks; `test` answers it from a case alone."""
+    """A question that somebody on call asks; `test` answers it from a case alone. `names` says that the question asks
+    which, and each sentence of evidence begins with it."""
 
     id: str
     question: str
     test: Callable[[Case], Finding]
     cause: str
     fix: str
+    names: bool = False
+
+    def reply(self, finding: Finding) -> str:
+        """The answer to the question where the symptom was found."""
+        heads = [head for head, colon, _ in (text.partition(": ") for text in finding.evidence) if colon]
+        return f"{', '.join(heads)}." if self.names and heads else "Yes."
 
 
 SYMPTOMS = (
@@ -61,6 +68,7 @@ SYMPTOMS = (
         "switch_prefill", "Which switch caused a prompt to be read anew?", reuse.which_switch,
         "A part of the prompt before the history, or the history itself, was not sent as before.",
         "Undo the dearest change first; context-ledger explain ID says where it is and what to do about it.",
+        names=True,
     ),
     Symptom(
         "goal_promoted", "Did a summary make a finished fact of an open goal?", context.promoted_goal,
