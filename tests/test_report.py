@@ -624,6 +624,24 @@ def test_in_a_browser(run: Run, theme: str) -> None:
 
 
 @needs_browser
+@pytest.mark.parametrize(("width", "hidden"), [(1280, False), (500, True)])
+def test_what_tasks_cost_can_be_read(run: Run, width: int, hidden: bool) -> None:
+    """On a screen of 1280 px the table of tasks is seen whole, with why an attempt failed; on a narrow one it scrolls
+    in a box of its own, with a shadow where there is more, up to what stands at its right."""
+    path = ledger_of({**LOST, "task_id": "T-1", "attempt_id": "1"}, {**HELD, "task_id": "T-1", "attempt_id": "2"})
+    told(path, m.Outcome("o1", NOON, "T-1", "1", "failure", tests=False, constraints=False))
+    page(run)
+    with browsing() as browser, tab(browser, width, 900) as shown:
+        shown.open(Path(OUT).resolve())
+        box = shown.page.locator(".scroll").filter(has_text="last error")
+        more = box.evaluate("box => box.scrollWidth > box.clientWidth")
+        box.evaluate("box => { box.scrollLeft = box.scrollWidth }")
+        last = box.locator("tbody tr td:last-child").first.evaluate("cell => cell.getBoundingClientRect().right")
+        shadows = box.evaluate("box => getComputedStyle(box).backgroundAttachment")
+    assert (more, last <= width, shadows) == (hidden, True, "local, local, scroll, scroll")
+
+
+@needs_browser
 def test_a_closed_table_opens_by_keyboard(run: Run) -> None:
     """The table beside a timeline is reached and opened without a pointer."""
     ledger_of(CLOCK)
