@@ -10,7 +10,17 @@ from otel_context_ledger.accounts import Account
 from otel_context_ledger.cli import checks
 from otel_context_ledger.cli.calls import Call
 from otel_context_ledger.cli.printing import money, plural
-from otel_context_ledger.cli.symptoms.case import NO_SESSIONS, Case, Finding, clear, found, open_, outside
+from otel_context_ledger.cli.symptoms.case import (
+    LOST,
+    MAX_LISTED,
+    NO_SESSIONS,
+    Case,
+    Finding,
+    clear,
+    found,
+    open_,
+    outside,
+)
 from otel_context_ledger.outcomes import FAILURE, SUCCESS
 
 if sys.version_info >= (3, 11):
@@ -21,6 +31,8 @@ else:
 QUOTA_SURFACES = frozenset({"kimi_code"})
 FEWEST = 4
 FALLS, STAYS = 0.9, 0.98
+# Advice that a session is to be left, with its history.
+ANEW = frozenset({"new_session", "rebuild_context"})
 _SAME = tomllib.loads(resources.files(__package__).joinpath("same_models.toml").read_text("utf-8"))["same"]
 SAME: Mapping[str, str] = {name: model for model, names in _SAME.items() for name in names}
 
@@ -127,14 +139,15 @@ def _place(surface: str, model: str, calls: Sequence[Call]) -> str:
 
 
 def lost_retry(case: Case) -> Finding:
-    """A later attempt began in a new session that shares nothing with the one before."""
+    """A later attempt began in a new session that shares nothing with the one before, and nothing told it to."""
     if not case.books.accounts:
         return open_("tasks: no call names one (task(…), CONTEXT_LEDGER_TASK_ID)")
     if not case.sessions():
         return open_(NO_SESSIONS)
     tried = {one.task_id for one in case.books.accounts if len(one.sessions) > 1}
     calls = [call for call in case.own if call.text("task_id") in tried]
-    again = [pair for sessions in _by_task(calls) for pair in _begun_again(sessions)]
+    begun = [pair for sessions in _by_task(calls) for pair in _begun_again(sessions)]
+    again = [pair for pair in begun if not _told_to(pair[1])]
     fresh = [pair for pair in again if pair[0].count("history_length") is not None]
     if fresh:
         return found((_restarted(*pair) for pair in fresh), (first for first, _ in fresh))
@@ -146,7 +159,24 @@ def lost_retry(case: Case) -> Finding:
     if cut is not None:
         return outside("task", cut)
     every = len(case.books.accounts)
-    return clear(every, every, "task", [f"with more than one session: {len(tried)}"])
+    left = [f"begun anew on purpose: {_anew(*pair)}" for pair in begun]
+    return clear(every, every, "task", [f"with more than one session: {len(tried)}", *left[:MAX_LISTED]])
+
+
+def _told_to(before: Call) -> bool:
+    """Whether the session before had to be left: by our own advice, or for a constraint or summary that was lost."""
+    return checks.advised(before) in ANEW or before.flag("summary_trusted") is False or _lost(before)
+
+
+def _lost(call: Call) -> bool:
+    return call.text("constraints_check") in LOST
+
+
+def _anew(first: Call, before: Call) -> str:
+    advice = checks.advised(before)
+    lost = "constraints were lost" if _lost(before) else "the summary failed its validation"
+    why = f"the last advice was {advice}" if advice in ANEW else lost
+    return f"{first.text('session_id')} ({first.entry_id}); of {before.text('session_id')}, {why}"
 
 
 def _by_task(calls: Sequence[Call]) -> Iterable[Mapping[str, Sequence[Call]]]:
