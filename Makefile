@@ -27,6 +27,7 @@ setup: $(STAMP) ## make the environment .venv
 
 $(STAMP): pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "Python 3.10 or newer is needed; set PYTHON=…"; exit 1; }
+	@echo "setting up $(VENV) (half a minute the first time)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "on Debian: apt-get install python3-venv"; exit 1; }
 	@$(BIN)/pip install -q --disable-pip-version-check --upgrade "pip>=25.1"
 	@$(BIN)/pip install -q --disable-pip-version-check --group dev -e ".[otlp]"
@@ -104,7 +105,8 @@ demo: $(STAMP) ## a small coding agent, and what its context cost (ENGINE=llama:
 	  echo "STACK=1 runs the demo through the collector, and the collector needs Go 1.26 or newer (https://go.dev/dl)."; \
 	  echo "\`make demo\` alone works without it."; exit 1; }
 	@if [ -n "$(STACK)" ] && command -v $(GO) >/dev/null; then \
-	  echo "building the collector (minutes the first time)"; $(MAKE) -s collector; fi
+	  if test -x $(COLLECTOR); then echo "building the collector (seconds after the first time)"; \
+	  else echo "building the collector (minutes the first time)"; fi; $(MAKE) -s collector; fi
 	@$(BIN)/python -m examples.demo $(if $(STACK),--collector $(COLLECTOR))
 
 bench: $(STAMP) ## added CPU per call and per stream event, as shares of the SDK's own
