@@ -234,7 +234,7 @@ func (b *backend) next(t *testing.T) ptrace.Traces {
 	select {
 	case got := <-b.traces:
 		return got
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		require.FailNow(t, "nothing came")
 		return ptrace.Traces{}
 	}

@@ -143,6 +143,13 @@ func (r *tier) warmUp(t *testing.T) {
 		}
 		return true
 	}, 2*time.Minute, time.Second, "both are to have a share")
+	require.Eventually(t, func() bool {
+		came := 0
+		for _, ledger := range r.ledgers {
+			came += sum(ledger.became(t))
+		}
+		return came >= 2*(1+16*sent)
+	}, time.Minute, 100*time.Millisecond, "all that was sent is to come, as spans and as log records")
 	r.warm = r.quiet(t)
 }
 
@@ -204,22 +211,33 @@ func (r *tier) since(t *testing.T) []map[string]int {
 	return found
 }
 
-// quiet waits until nothing more is counted, and gives what each ledger has.
+// quiet waits until nothing more comes and all that was counted is told, and gives what each ledger has.
 func (r *tier) quiet(t *testing.T) []map[string]int {
 	t.Helper()
-	var last []map[string]int
-	for still := 0; still < 5; still++ {
-		var now []map[string]int
+	var told, last []map[string]int
+	still := 0
+	require.Eventually(t, func() bool {
+		var came []map[string]int
+		told = nil
+		whole := true
 		for _, ledger := range r.ledgers {
-			now = append(now, outcomes(ledger.scrape(t)))
+			became := ledger.became(t)
+			whole = whole && became["counted"] == ledger.counted(t)
+			came, told = append(came, became), append(told, outcomes(ledger.scrape(t)))
 		}
-		if !assert.ObjectsAreEqual(last, now) {
+		if still++; !whole || !assert.ObjectsAreEqual(last, came) {
 			still = 0
 		}
-		last = now
-		time.Sleep(300 * time.Millisecond)
-	}
-	return last
+		last = came
+		return still == 25
+	}, 2*time.Minute, 200*time.Millisecond, "ledgers go on counting")
+	return told
+}
+
+// became gives what became of the records that a ledger was given.
+func (r *running) became(t *testing.T) map[string]int {
+	t.Helper()
+	return counts(r.own(t), "otelcol_connector_context_ledger_entries", "result")
 }
 
 func added(counts ...map[string]int) map[string]int {
