@@ -151,7 +151,7 @@ func (l *line) half(t *testing.T) {
 	}, patience, 5*time.Millisecond)
 }
 
-// acknowledged waits until the forwarder knows of each request what became of it, and gives how many spans went through.
+// acknowledged waits until the forwarder was told of nothing more for five seconds, and gives how many spans went through.
 func (l *line) acknowledged(t *testing.T) int {
 	t.Helper()
 	forwarder := l.forwarder.Load()
@@ -163,7 +163,7 @@ func (l *line) acknowledged(t *testing.T) int {
 		} else {
 			last, same = now, 0
 		}
-		return same == 10
+		return same == 100
 	}, patience, 50*time.Millisecond)
 	return int(last)
 }
