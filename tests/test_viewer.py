@@ -602,6 +602,16 @@ def test_marks_are_drawn_listed_and_switched_off(chromium: Any, server: p.Promet
         assert opened.page.locator(".events").inner_text().split("\n\n") == ["Marks in this range", "None."]
 
 
+@pytest.mark.parametrize(("minutes", "step"), [(5, 1), (60, 5), (24 * 60, 120)])
+def test_marks_are_asked_for_as_finely_as_graphs(minutes: int, step: int, chromium: Any, server: p.Prometheus) -> None:
+    """In a short range a mark stands where it happened, whatever step its board names; a long one is asked coarsely."""
+    mark = {"name": "All", "enable": True, "expr": "t_total > 0", "step": "60s"}
+    query = f"?from={(TO - minutes * 60) * 1000}&to={TO * 1000}"
+    with shown(chromium, server.url, board(annotations={"list": [mark]}), query=query, scrape=1) as opened:
+        asked = [one["step"] for one in questions(opened, "query_range") if one["query"] == "t_total > 0"]
+    assert asked == [str(step)]
+
+
 def test_marks_that_a_board_hides_are_switched_on(chromium: Any, server: p.Prometheus) -> None:
     """What would cover a board is not asked for until the reader wants it."""
     mark = {"name": "All", "enable": False, "expr": 't_total{agent="coder"} > 0', "titleFormat": "All the time"}

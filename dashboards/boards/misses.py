@@ -9,6 +9,7 @@ from .. import quantities as q
 from .. import uids
 from ..annotations import ALERTS, COMPACTIONS, IDENTITY
 from ..layout import Board, Pair, line, section
+from ..palette import REUSE, WARNING
 from ..panels import Column, Graph, Query, Table
 from ..promql import label, whole
 from ..thresholds import COVERAGE, RIGHT
@@ -32,6 +33,7 @@ FIRST = Graph(
     traced=True,
     by=s.CONTEXT_LEDGER_CACHE_OUTCOME,
 )
+AGREES, CONTRADICTS = "agrees with the ledger", "contradicts the ledger"
 CONFLICTS = Graph(
     title="Provider's own verdict",
     about="Calls per second for which the provider told its own reason of a miss, by whether it agrees with the cause "
@@ -39,10 +41,11 @@ CONFLICTS = Graph(
     "(`CONTEXT_LEDGER_PROVIDER_DIAGNOSTICS`).",
     queries=tuple(
         Query(RATE.total(s.METRIC_PROVIDER_VERDICTS, {s.CONTEXT_LEDGER_VERDICT_CONFLICT: (conflict,)}), legend)
-        for conflict, legend in (("false", "agrees with the ledger"), ("true", "contradicts the ledger"))
+        for conflict, legend in (("false", AGREES), ("true", CONTRADICTS))
     ),
     unit="short",
     stacked=True,
+    colours={AGREES: REUSE, CONTRADICTS: WARNING},
 )
 BY_CAUSE = Table(
     title="Where to start: misses",

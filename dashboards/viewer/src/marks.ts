@@ -4,7 +4,7 @@ import type { Annotation, Board } from './board';
 import { seconds, type Range } from './clock';
 import { expression, type Scope } from './interpolation';
 import { over, type Answer } from './prometheus';
-import { built } from './resolution';
+import { built, step } from './resolution';
 
 export interface Mark {
   from: number;
@@ -43,11 +43,17 @@ export async function marks(board: Board, off: ReadonlySet<string>, asking: Aski
 }
 
 async function ofKind(kind: Annotation, { range, scope, scrape, signal }: Asking): Promise<Mark[]> {
-  const rough = (range.to - range.from) / POINTS;
-  const every = Math.max(seconds(kind.step ?? '') ?? USUAL_STEP, Math.ceil(rough / USUAL_STEP) * USUAL_STEP * Number(rough > USUAL_STEP));
+  const every = fineness(kind, range, scrape);
   const query = expression(kind.expr ?? '', { ...scope, built: { ...scope.built, ...built(range, every, scrape) } });
   const answers = await over(query, range, every, signal);
   return answers.flatMap((answer) => spans(answer).map(([from, to]) => ({ from, to, ...told(kind, answer) })));
+}
+
+/** Seconds between two looks: in a short range as few as graphs have, so that a mark stands where it happened. */
+function fineness(kind: Annotation, range: Range, scrape: number): number {
+  const rough = (range.to - range.from) / POINTS;
+  const least = Math.min(seconds(kind.step ?? '') ?? USUAL_STEP, step(range, POINTS, scrape));
+  return Math.max(least, Math.ceil(rough / USUAL_STEP) * USUAL_STEP * Number(rough > USUAL_STEP));
 }
 
 /** Steps that follow each other are one mark. */
