@@ -143,4 +143,4 @@ def show(rows: Sequence[Row], to: collector.Collector, console: Console) -> bool
 
 
 def _number(count: float) -> str:
-    return f"{count:,.0f}" if count == int(count) else f"{count:.6f}"
+    return f"{count:,.0f}" if count == int(count) else f"{count:.4f}"
