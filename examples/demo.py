@@ -162,6 +162,7 @@ def main() -> int:
         done = acts(chosen.mistakes, engine, made, QUIET | os.environ, console)
         report(made)
         return 0 if done else 1
+    stack.ends_on_signals()
     began = time.time()
     with stack.opened(chosen.collector, made.first.with_name("collector")) as through:
         environment = os.environ | through.environment
@@ -242,4 +243,7 @@ def spoiled() -> Iterator[Behaviour | None]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

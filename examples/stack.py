@@ -1,13 +1,17 @@
 """Owns what `make demo STACK=1` adds to the demo: a collector to which environment variables send all that the agents
-tell, and where one is installed a Prometheus that scrapes it and the boards in a browser, which stay until Ctrl-C.
+tell, and where one is installed a Prometheus that scrapes it and the boards in a browser, until Ctrl-C or
+SIGTERM.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
+import signal
 import subprocess
+import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -17,8 +21,8 @@ from urllib.parse import urlencode, urlsplit
 
 from tests import collector, prometheus
 
-# The board on which reuse and correctness stand side by side.
-FIRST = "context-ledger-reuse"
+# The board that shows what was planted.
+FIRST = "context-ledger-misses"
 RULES = Path(__file__).resolve().parents[1] / "dashboards" / "dist" / "rules"
 # Prometheus scrapes once a second, so that a new series is seen at 0 by then, however busy the machine is; and so is
 # each flush before the next, for it has the exemplars of its own time alone.
@@ -44,6 +48,17 @@ class Stack:
         return exporters | where | ours
 
 
+def ends_on_signals() -> None:
+    """Lets Ctrl-C and SIGTERM end the demo in its order, with all that it started. A shell starts what runs in the
+    background with SIGINT ignored, and the collector and Prometheus would end at it alone."""
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, _interrupt)
+
+
+def _interrupt(number: int, _: object) -> None:
+    raise KeyboardInterrupt(number)
+
+
 @contextmanager
 def opened(binary: str, folder: Path) -> Iterator[Stack]:
     """A collector with its files in a folder, and a Prometheus with its own below. The folder is emptied first: they
@@ -64,6 +79,7 @@ def opened(binary: str, folder: Path) -> Iterator[Stack]:
 def boards(seen: prometheus.Prometheus, program: str, began: float, wait: bool) -> bool:
     """Serves the boards over this Prometheus, and says where the demo can be seen on them: until Ctrl-C, or for as long
     as it takes to get the page once. Whether they were served."""
+    ended = time.time()
     options = ["--prometheus", seen.url, "--port", "0", "--scrape-interval", "1"]
     print(f"Prometheus is at {seen.url}.", flush=True)
     with subprocess.Popen([program, "dashboard", *options], stdout=subprocess.PIPE, text=True) as serving:
@@ -72,21 +88,23 @@ def boards(seen: prometheus.Prometheus, program: str, began: float, wait: bool) 
             address = next((word for word in greeting.split() if word.startswith("http://")), None)
             if address is None:
                 return False
-            asked = urlencode({"board": FIRST, "from": int(began * 1000), "to": "now", "refresh": "10s"})
-            print(f"The boards are at {address}?{asked}{' (Ctrl-C ends it)' if wait else ''}", flush=True)
-            return _stays(serving) if wait else _served(address)
+            asked = urlencode({"board": FIRST, "from": int(began * 1000), "to": math.ceil(ended) * 1000})
+            told = f"The boards are at {address}?{asked}"
+            return _stays(serving, f"{told} (Ctrl-C ends it)") if wait else _served(address, told)
         finally:
             serving.terminate()
 
 
-def _stays(serving: subprocess.Popen[str]) -> bool:
-    """Waits for Ctrl-C, which is no failure; the end of the boards before that is one."""
+def _stays(serving: subprocess.Popen[str], told: str) -> bool:
+    """Waits for Ctrl-C or SIGTERM, which is no failure; the end of the boards before that is one."""
     with suppress(KeyboardInterrupt):
+        print(told, flush=True)
         serving.wait()
         return False
     return True
 
 
-def _served(address: str) -> bool:
+def _served(address: str, told: str) -> bool:
+    print(told, flush=True)
     with urllib.request.urlopen(address, timeout=collector.SECONDS) as page:
         return b"<html" in page.read().lower()

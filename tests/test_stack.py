@@ -6,8 +6,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +24,20 @@ COUNTED = ("calls", "input tokens", "output tokens", "cost in USD", "compactions
 MISSED = ("history_compacted", "history_rewritten", "policy_changed", "tools_reordered", "volatile_prefix")
 
 
+def environment() -> dict[str, str]:
+    """The environment of a demo that makes no pauses, without what another one would be told."""
+    ours = ("ENGINE", "CONTEXT_LEDGER_", "OTEL_", "OPENAI_")
+    given = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    return given | {"AGENT_PAUSE": "0", "PATH": f"{Path(sys.executable).parent}{os.pathsep}{given['PATH']}"}
+
+
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The demo's process, after its end."""
     ledger = tmp_path_factory.mktemp("stack") / "ledger.jsonl"
-    ours = ("ENGINE", "CONTEXT_LEDGER_", "OTEL_", "OPENAI_")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-    environment["AGENT_PAUSE"] = "0"
-    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     command = [sys.executable, "-m", "examples.demo", "--ledger", str(ledger), "--collector", OTELCOL]
     return subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, encoding="utf-8", timeout=300, check=False
+        command, cwd=ROOT, env=environment(), capture_output=True, text=True, encoding="utf-8", timeout=300, check=False
     )
 
 
@@ -71,6 +76,37 @@ def test_the_boards_are_served_or_a_sentence_says_why_not(demo: Any) -> None:
     assert last.startswith(
         "The boards are at http://127.0.0.1:" if found("prometheus") else "No Prometheus is installed"
     )
+
+
+@pytest.mark.skipif(not OTELCOL, reason=NONE_BUILT)
+@pytest.mark.skipif(not found("prometheus"), reason="no Prometheus is installed")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_all_of_it_ends_together(tmp_path: Path, number: int) -> None:
+    """Started with SIGINT ignored, as a shell does in the background, the demo and all that it started end at a signal;
+    the address that it had printed is that of the board of misses, with both ends of the time range fixed."""
+    command = [sys.executable, "-m", "examples.demo", "--ledger", str(tmp_path / "ledger.jsonl"), "--wait"]
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        running = subprocess.Popen(
+            [*command, "--collector", OTELCOL], cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True,
+            encoding="utf-8", start_new_session=True,
+        )  # fmt: skip
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with running:
+        try:
+            told = next((line for line in running.stdout or () if line.startswith("The boards are at")), "")
+            os.kill(running.pid, number)
+            ended = running.wait(120)
+            with pytest.raises(ProcessLookupError):
+                os.killpg(running.pid, 0)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(running.pid, signal.SIGKILL)
+    assert (
+        re.search(r"\?board=context-ledger-misses&from=\d{13}&to=\d{13} \(Ctrl-C ends it\)$", told.strip()) is not None
+    )
+    assert ended == 0
 
 
 def test_without_go_a_sentence_says_so(tmp_path: Path) -> None:
