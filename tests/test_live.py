@@ -108,7 +108,7 @@ def test_the_boards_are_served_over_it(live: Live) -> None:
     total = "sum(last_over_time(context_ledger_calls_total[1h]))"
     with urllib.request.urlopen(live.boards) as page:
         assert "<html" in page.read().decode("utf-8")
-    assert "context-ledger-reuse" in asked
+    assert "context-ledger-misses" in asked
     assert [one.value for one in behind.query(total)] == [one.value for one in live.server.query(total)] != []
 
 
