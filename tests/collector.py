@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import time
 import urllib.error
@@ -16,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests import ports
 
 CONFIGS = Path(__file__).resolve().parents[1] / "collector" / "configs"
 SECONDS = 60
@@ -56,7 +57,7 @@ class Collector:
 @contextmanager
 def running(binary: str, folder: Path, config: str = "agent.yaml", more: str = "") -> Iterator[Collector]:
     """The binary with a shipped configuration, its files in the folder; `more` is YAML laid over that."""
-    health, grpc, otlp, metrics, own = (f"127.0.0.1:{port}" for port in _free(5))
+    health, grpc, otlp, metrics, own = (f"127.0.0.1:{port}" for port in ports.free(5))
     places = {
         "STATE_DIRECTORY": str(folder / "state"),
         "LEDGER_FILE": str(folder / "entries.jsonl"),
@@ -155,14 +156,3 @@ def _get(url: str) -> str:
             return str(answer.read().decode("utf-8"))
     except (urllib.error.URLError, OSError):
         return ""
-
-
-def _free(count: int) -> list[int]:
-    """Ports on which nobody listens now."""
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports

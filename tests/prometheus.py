@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import subprocess
 import time
 import urllib.error
@@ -25,6 +24,8 @@ from typing import Any, TypeVar
 
 import pytest
 import yaml
+
+from tests import ports
 
 SECONDS = 60
 # Debian names it after its package.
@@ -197,7 +198,7 @@ def _config(targets: Mapping[str, Sequence[str]], rules: Sequence[Path], alertma
 def _serving(command: list[str], listen: str, log: Path) -> Iterator[str]:
     """The URL of a program that is ready. Another port where somebody took the first one meanwhile."""
     for _ in range(5):
-        host = f"127.0.0.1:{_free_port()}"
+        host = f"127.0.0.1:{ports.free()[0]}"
         with log.open("wb") as out:
             process = subprocess.Popen([*command, f"{listen}={host}"], env=os.environ, stdout=out, stderr=out)
         try:
@@ -220,9 +221,3 @@ def _answers(url: str) -> bool:
             return bool(answer.status == 200)
     except OSError:
         return False
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])

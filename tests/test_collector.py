@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import ports
 from tests.provider import Provider
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -57,9 +57,10 @@ Series = Mapping[tuple[str, ...], float]
 @contextmanager
 def collector(folder: Path) -> Iterator[Mapping[str, str]]:
     """The binary with the configuration for one agent, on free ports; gives where it serves what."""
-    ports = {name: free() for name in ("HEALTH", "OTLP_GRPC", "OTLP_HTTP", "PROMETHEUS")}
-    served = {f"{name}_ENDPOINT": f"127.0.0.1:{port}" for name, port in ports.items()}
-    settings = {"SELF_PORT": str(free()), "STATE_DIRECTORY": str(folder), "LEDGER_FILE": str(folder / "entries.jsonl")}
+    own, *found = ports.free(5)
+    names = ("HEALTH", "OTLP_GRPC", "OTLP_HTTP", "PROMETHEUS")
+    served = {f"{name}_ENDPOINT": f"127.0.0.1:{port}" for name, port in zip(names, found, strict=True)}
+    settings = {"SELF_PORT": str(own), "STATE_DIRECTORY": str(folder), "LEDGER_FILE": str(folder / "entries.jsonl")}
     flags = ["--config", str(ROOT / "collector" / "configs" / "agent.yaml")]
     quick = {"metrics_flush_interval": "100ms", "zero_first": "0s"}
     flags += [f"--set=connectors::context_ledger::{name}={value}" for name, value in quick.items()]
@@ -74,11 +75,6 @@ def collector(folder: Path) -> Iterator[Mapping[str, str]]:
             yield served
         finally:
             running.terminate()
-
-
-def free() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def until(holds: Callable[[], object], seconds: float = 60.0) -> None:

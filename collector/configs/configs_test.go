@@ -24,6 +24,8 @@ import (
 	"google.golang.org/grpc"
 	// Exporters compress what they send.
 	_ "google.golang.org/grpc/encoding/gzip"
+
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/port"
 )
 
 // Every configuration is one that the binary takes.
@@ -301,10 +303,9 @@ func entry(attributes map[string]any) plog.Logs {
 
 func free(t testing.TB) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	found, err := port.Free(1)
 	require.NoError(t, err)
-	defer listener.Close()
-	return listener.Addr().String()
+	return found[0]
 }
 
 func binary(t testing.TB) string {

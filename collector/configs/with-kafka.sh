@@ -14,10 +14,9 @@ fi
 folder="$(mktemp -d)"
 broker=""
 trap 'if [ -n "$broker" ]; then kill "$broker" 2>/dev/null || true; wait "$broker" 2>/dev/null || true; fi; rm -rf "$folder"' EXIT
-read -r client controller < <(python3 -c '
-import socket
-taken = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
-print(*(one.getsockname()[1] for one in taken))')
+read -r client controller < <(PYTHONPATH="$root" python3 -c '
+from tests import ports
+print(*ports.free(2))')
 sed -e "s#CLIENT#$client#g" -e "s#CONTROLLER_PORT#$controller#g" -e "s#FOLDER#$folder#g" \
   "$root/collector/configs/testdata/kafka.properties" > "$folder/server.properties"
 run() { java -Xmx512m -cp "$jars/*" "$@" >> "$folder/kafka.log" 2>&1; }

@@ -1,7 +1,6 @@
 package soak
 
 import (
-	"net"
 	"os"
 	"strconv"
 	"sync/atomic"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/load"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/port"
 )
 
 const (
@@ -249,8 +249,7 @@ func count(t *testing.T) int {
 
 func free(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	found, err := port.Free(1)
 	require.NoError(t, err)
-	defer listener.Close()
-	return listener.Addr().String()
+	return found[0]
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -13,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/port"
 )
 
 // tick is what /proc counts CPU time in, on every Linux that Go runs on.
@@ -31,7 +32,7 @@ type Binary struct {
 // Start runs a binary with one of collector/configs on free ports, its files in a folder, and waits until it serves.
 // Further arguments are settings of the environment (NAME=value) or flags (--set=…). An error has what it printed.
 func Start(binary, config, folder string, more ...string) (*Binary, error) {
-	ports, err := free(5)
+	ports, err := port.Free(5)
 	if err != nil {
 		return nil, err
 	}
@@ -169,18 +170,4 @@ func (b *Binary) Stop() error {
 func (b *Binary) Kill() {
 	_ = b.command.Process.Kill()
 	_ = b.command.Wait()
-}
-
-// free gives addresses that nobody listens at.
-func free(many int) ([]string, error) {
-	var found []string
-	for range many {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer listener.Close()
-		found = append(found, listener.Addr().String())
-	}
-	return found, nil
 }
