@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/contextledgerconnector/internal/metadata"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/guard"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/semconv"
 )
 
@@ -33,8 +34,8 @@ const (
 
 // results has their words in the connector's own telemetry.
 var results = [...]metric.MeasurementOption{
-	wasCounted: by("result", "counted"), wasDuplicate: by("result", "duplicate"), wasElsewhere: by("result", "counted_elsewhere"),
-	wasAggregate: by("result", "aggregate"),
+	wasCounted: guard.By("result", "counted"), wasDuplicate: guard.By("result", "duplicate"), wasElsewhere: guard.By("result", "counted_elsewhere"),
+	wasAggregate: guard.By("result", "aggregate"),
 }
 
 // counter counts entries and sends the sums on at an interval.
@@ -51,7 +52,8 @@ type counter struct {
 	sending sync.Mutex
 	unsent  []pmetric.Metrics
 
-	broken  sync.Once
+	// guard takes a step that may break.
+	guard   func(ctx context.Context, stage string, step func())
 	once    sync.Once
 	next    consumer.Metrics
 	cancel  context.CancelFunc
@@ -71,6 +73,8 @@ func newCounter(settings connector.Settings, config *Config) (*counter, error) {
 		telemetry: telemetry,
 		writer:    newWriter(config, settings.TelemetrySettings, settings.BuildInfo.Version),
 		window:    newWindow(config.Dedup, now),
+		guard: guard.New(telemetry.ConnectorContextLedgerErrors, settings.Logger,
+			"a step of the ledger broke. Further ones are only counted"),
 	}
 	made.tally = newTally(config, now, made.exceeded)
 	return made, telemetry.RegisterConnectorContextLedgerSeriesCallback(made.series)
@@ -90,7 +94,7 @@ func newWriter(config *Config, settings component.TelemetrySettings, version str
 }
 
 func (c *counter) exceeded(bound string) {
-	c.telemetry.ConnectorContextLedgerOverflow.Add(context.Background(), 1, by("bound", bound))
+	c.telemetry.ConnectorContextLedgerOverflow.Add(context.Background(), 1, guard.By("bound", bound))
 }
 
 func (c *counter) series() int64 {

@@ -3,8 +3,6 @@ package contextledgerconnector
 import (
 	"context"
 	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/contextledgerconnector/internal/metadata"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/guard/guardtest"
 )
 
 // The connector tells what became of each entry, what its bounds gathered, and how many series it holds.
@@ -142,29 +141,10 @@ func TestOwnTelemetryBeginsAtZero(t *testing.T) {
 	assert.Equal(t, map[string]map[string]int64{
 		"entries":        {"counted": 0, "duplicate": 0, "counted_elsewhere": 0, "aggregate": 0},
 		"overflow":       {"values": 0, "series": 0, "resources": 0},
-		"errors":         guarded(t),
+		"errors":         guardtest.Stages(t),
 		"flush_failures": {"": 0},
 	}, got)
 	require.NoError(t, made.stop(context.Background()))
-}
-
-// guarded gives 0 for each step that stands in the sources as one that can break.
-func guarded(t *testing.T) map[string]int64 {
-	t.Helper()
-	files, err := filepath.Glob("*.go")
-	require.NoError(t, err)
-	found := map[string]int64{}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		if !strings.HasSuffix(file, "_test.go") {
-			for _, stage := range regexp.MustCompile(`guard\(ctx, "(\w+)"`).FindAllStringSubmatch(string(text), -1) {
-				found[stage[1]] = 0
-			}
-		}
-	}
-	require.NotEmpty(t, found)
-	return found
 }
 
 // sums gives the points of a metric by the value of their one attribute.

@@ -3,10 +3,8 @@ package contextledgerconnector
 import (
 	"context"
 
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
-
 	"github.com/otel-context-ledger/otel-context-ledger/collector/contextledgerconnector/internal/metadata"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/guard"
 )
 
 // stages are the steps that can break, in the connector's own telemetry.
@@ -20,14 +18,10 @@ func zeros(telemetry *metadata.TelemetryBuilder) {
 		telemetry.ConnectorContextLedgerEntries.Add(ctx, 0, result)
 	}
 	for _, bound := range [...]string{boundValues, boundSeries, boundResources} {
-		telemetry.ConnectorContextLedgerOverflow.Add(ctx, 0, by("bound", bound))
+		telemetry.ConnectorContextLedgerOverflow.Add(ctx, 0, guard.By("bound", bound))
 	}
 	for _, stage := range stages {
-		telemetry.ConnectorContextLedgerErrors.Add(ctx, 0, by("stage", stage))
+		telemetry.ConnectorContextLedgerErrors.Add(ctx, 0, guard.By("stage", stage))
 	}
 	telemetry.ConnectorContextLedgerFlushFailures.Add(ctx, 0)
-}
-
-func by(key, word string) metric.MeasurementOption {
-	return metric.WithAttributeSet(attribute.NewSet(attribute.String(key, word)))
 }

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/contextledgerprocessor/internal/metadata"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/guard"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/ledger"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/normalise"
 )
@@ -30,7 +31,8 @@ type desk struct {
 	metadataKey string
 	state       *ledger.State
 
-	broken  sync.Once
+	// guard takes a step that may break; what it was about goes on as it is.
+	guard   func(ctx context.Context, stage string, step func())
 	once    sync.Once
 	opened  error
 	keeper  *keeper
@@ -47,6 +49,8 @@ func newDesk(settings processor.Settings, config *Config) (*desk, error) {
 	made := &desk{
 		config: config, id: settings.ID, logger: settings.Logger, telemetry: telemetry,
 		metadataKey: config.Partition.MetadataKey,
+		guard: guard.New(telemetry.ProcessorContextLedgerErrors, settings.Logger,
+			"a step of the ledger broke; what it was about goes on as it is. Further ones are only counted"),
 	}
 	known, err := config.lore()
 	if err != nil {
@@ -72,10 +76,10 @@ func newDesk(settings processor.Settings, config *Config) (*desk, error) {
 func (d *desk) observe(o metric.Observer) {
 	found := d.state.Stats()
 	o.ObserveInt64(d.telemetry.ProcessorContextLedgerSessions, found.Sessions)
-	o.ObserveInt64(d.telemetry.ProcessorContextLedgerStateSize, found.Bytes, by("of", "calls"))
-	o.ObserveInt64(d.telemetry.ProcessorContextLedgerStateSize, found.CapturedBytes, by("of", "captured"))
-	o.ObserveInt64(d.telemetry.ProcessorContextLedgerEvictions, found.Evicted, by("reason", "room"))
-	o.ObserveInt64(d.telemetry.ProcessorContextLedgerEvictions, found.Expired, by("reason", "idle"))
+	o.ObserveInt64(d.telemetry.ProcessorContextLedgerStateSize, found.Bytes, guard.By("of", "calls"))
+	o.ObserveInt64(d.telemetry.ProcessorContextLedgerStateSize, found.CapturedBytes, guard.By("of", "captured"))
+	o.ObserveInt64(d.telemetry.ProcessorContextLedgerEvictions, found.Evicted, guard.By("reason", "room"))
+	o.ObserveInt64(d.telemetry.ProcessorContextLedgerEvictions, found.Expired, guard.By("reason", "idle"))
 }
 
 // open loads what was kept and starts to keep it, once for all pipelines.

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/contextledgerprocessor/internal/metadata"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/guard"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/ledger"
 )
 
@@ -48,7 +49,7 @@ func (k *keeper) load(ctx context.Context) {
 	}
 	get := func(key string) ([]byte, error) { return k.client.Get(ctx, key) }
 	if err := k.state.Load(get, time.Now()); err != nil {
-		k.telemetry.ProcessorContextLedgerSnapshotFailures.Add(ctx, 1, by("step", "load"))
+		k.telemetry.ProcessorContextLedgerSnapshotFailures.Add(ctx, 1, guard.By("step", "load"))
 		k.logger.Warn("a part of the state that was kept cannot be read; its sessions are unknown", zap.Error(err))
 	}
 	k.save(ctx)
@@ -66,7 +67,7 @@ func (k *keeper) keep(ctx context.Context, save func(put func(string, []byte) er
 	put := func(key string, snapshot []byte) error { return k.client.Set(ctx, key, snapshot) }
 	written, err := save(put)
 	if err != nil {
-		k.telemetry.ProcessorContextLedgerSnapshotFailures.Add(ctx, 1, by("step", "save"))
+		k.telemetry.ProcessorContextLedgerSnapshotFailures.Add(ctx, 1, guard.By("step", "save"))
 		k.logger.Warn("the state cannot be kept", zap.Error(err))
 	}
 	if written == 0 {

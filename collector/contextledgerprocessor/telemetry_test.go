@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -21,6 +19,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/contextledgerprocessor/internal/metadata"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/guard/guardtest"
 )
 
 // The processor tells how many calls it found in which dialect, what was odd about them, what it found out, and how its
@@ -135,28 +134,9 @@ func TestOwnTelemetryBeginsAtZero(t *testing.T) {
 		got[name] = sums(t, heard, "otelcol_processor_context_ledger_"+name)
 	}
 	assert.Equal(t, map[string]map[string]int64{
-		"errors": guarded(t), "snapshot_failures": {"load": 0, "save": 0}, "invariant_violations": {"": 0},
+		"errors": guardtest.Stages(t), "snapshot_failures": {"load": 0, "save": 0}, "invariant_violations": {"": 0},
 	}, got)
 	require.NoError(t, made.close(context.Background()))
-}
-
-// guarded gives 0 for each step that stands in the sources as one that can break.
-func guarded(t *testing.T) map[string]int64 {
-	t.Helper()
-	files, err := filepath.Glob("*.go")
-	require.NoError(t, err)
-	found := map[string]int64{}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		if !strings.HasSuffix(file, "_test.go") {
-			for _, stage := range regexp.MustCompile(`guard\(ctx, "(\w+)"`).FindAllStringSubmatch(string(text), -1) {
-				found[stage[1]] = 0
-			}
-		}
-	}
-	require.NotEmpty(t, found)
-	return found
 }
 
 // A step that breaks is counted, and told once, without the text of what broke.
@@ -172,7 +152,7 @@ func TestBrokenStep(t *testing.T) {
 	for range 3 {
 		made.guard(context.Background(), "judge", func() { panic("what the user said") })
 	}
-	broken := guarded(t)
+	broken := guardtest.Stages(t)
 	broken["judge"] = 3
 	assert.Equal(t, broken, sums(t, heard, "otelcol_processor_context_ledger_errors"))
 	require.Equal(t, 1, lines.Len())

@@ -4,6 +4,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/guard"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/normalise"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/semconv"
 )
@@ -21,7 +22,7 @@ type words struct {
 func newWords(reader *normalise.Normaliser) words {
 	made := words{dialects: map[string]metric.MeasurementOption{}, verdicts: map[[2]string]metric.MeasurementOption{}}
 	for _, dialect := range append(reader.Dialects(), normalise.Ours, noWord) {
-		made.dialects[dialect] = by("dialect", dialect)
+		made.dialects[dialect] = guard.By("dialect", dialect)
 	}
 	for _, cause := range append([]string{noWord}, semconv.Causes...) {
 		for _, judge := range append([]string{noWord}, semconv.Members[semconv.ContextLedgerJudgedBy]...) {
@@ -47,8 +48,4 @@ func (w words) verdict(cause, judge string) metric.MeasurementOption {
 		return found
 	}
 	return w.verdicts[[2]string{cause, noWord}]
-}
-
-func by(key, word string) metric.MeasurementOption {
-	return metric.WithAttributeSet(attribute.NewSet(attribute.String(key, word)))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/contextledgerprocessor/internal/metadata"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/guard"
 )
 
 // stages are the steps that can break, in the processor's own telemetry.
@@ -14,10 +15,10 @@ var stages = [...]string{"read", "fold", "judge", "sweep", "save"}
 func zeros(telemetry *metadata.TelemetryBuilder) {
 	ctx := context.Background()
 	for _, stage := range stages {
-		telemetry.ProcessorContextLedgerErrors.Add(ctx, 0, by("stage", stage))
+		telemetry.ProcessorContextLedgerErrors.Add(ctx, 0, guard.By("stage", stage))
 	}
 	for _, step := range [...]string{"load", "save"} {
-		telemetry.ProcessorContextLedgerSnapshotFailures.Add(ctx, 0, by("step", step))
+		telemetry.ProcessorContextLedgerSnapshotFailures.Add(ctx, 0, guard.By("step", step))
 	}
 	telemetry.ProcessorContextLedgerInvariantViolations.Add(ctx, 0)
 }
