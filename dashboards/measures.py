@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from otel_context_ledger import semconv as s
+from otel_context_ledger.model import RIGHT, UNJUDGED
 
 from .promql import AllBut, Picks, View, counted, either, label, share
 
-RIGHT = {
-    "policy": ("consistent",),
-    "repository": ("fresh",),
-    "tools": ("consistent",),
-    "constraints": ("held",),
-    "state": ("compatible",),
-}
 # What was looked at and could not be judged is in neither number of a ratio, and has a panel of its own.
-UNJUDGED = ("unknown", "not_verifiable", "unavailable", "uncertain")
 JUDGED = AllBut(UNJUDGED)
-WRONG = AllBut((*dict.fromkeys(word for words in RIGHT.values() for word in words), *UNJUDGED))
+WRONG = AllBut((*dict.fromkeys(RIGHT.values()), *UNJUDGED))
 # A call that failed has no usage to report.
 ANSWERED: Picks = {s.ERROR_TYPE: ("",)}
 SUCCESS: Picks = {s.CONTEXT_LEDGER_TASK_OUTCOME: ("success",)}
@@ -70,7 +63,7 @@ def explained(view: View) -> str:
 def checked_right(view: View, *pillars: str) -> str:
     """Share of the judged checks of these pillars (all of them where none is named) that found the context right; for
     constraints this is recall."""
-    right = dict.fromkeys(word for pillar in pillars or RIGHT for word in RIGHT[pillar])
+    right = dict.fromkeys(RIGHT[pillar] for pillar in pillars or RIGHT)
     return share(_checks(view, pillars, tuple(right)), _checks(view, pillars, JUDGED))
 
 

@@ -4,8 +4,7 @@ was reused is blue, and what is not known is grey."""
 from __future__ import annotations
 
 from otel_context_ledger import semconv as s
-
-from . import measures
+from otel_context_ledger.model import SOUND, UNJUDGED
 
 REUSE, RIGHT, WRONG, WARNING, UNKNOWN, LINE = "blue", "green", "red", "orange", "#8e8e8e", "#8e8e8e"
 
@@ -14,10 +13,9 @@ UNTOLD = "unknown"
 
 
 def _verdicts() -> dict[str, str]:
-    right = {verdict for verdicts in measures.RIGHT.values() for verdict in verdicts}
-    judged = {verdict: RIGHT if verdict in right else WRONG for verdict in s.MEMBERS[s.CONTEXT_LEDGER_VERDICT]}
+    judged = {verdict: RIGHT if verdict in SOUND else WRONG for verdict in s.MEMBERS[s.CONTEXT_LEDGER_VERDICT]}
     shades = {"stale": "semi-dark-red", "drift": WARNING, "missing": "dark-orange", "superseded_revived": "dark-red"}
-    return judged | shades | dict.fromkeys(measures.UNJUDGED, UNKNOWN) | {"uncertain": "#b0b0b0"}
+    return judged | shades | dict.fromkeys(UNJUDGED, UNKNOWN) | {"uncertain": "#b0b0b0"}
 
 
 COLOURS = {

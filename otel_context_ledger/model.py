@@ -354,12 +354,17 @@ class Check:
     advice: tuple[str, ...] = ()
 
 
-# Each pillar's verdict by its name in an entry, and the verdicts that say that nothing is wrong.
+# By pillar: its verdict's name in an entry, and the word with which it says that nothing is wrong. Then the words that
+# say that it could not tell.
 PILLARS: Mapping[str, str] = {
     "policy": "policy_check", "repository": "repo_check", "tools": "tools_check", "constraints": "constraints_check",
     "state": "state_check",
 }  # fmt: skip
-SOUND = frozenset({"consistent", "fresh", "held", "compatible"})
+RIGHT: Mapping[str, str] = {
+    "policy": "consistent", "repository": "fresh", "tools": "consistent", "constraints": "held", "state": "compatible",
+}  # fmt: skip
+SOUND = frozenset(RIGHT.values())
+UNJUDGED = ("unknown", "not_verifiable", "unavailable", "uncertain")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from otel_context_ledger.cli.calls import Call
 from otel_context_ledger.cli.printing import plural, span
+from otel_context_ledger.model import PILLARS, SOUND, UNJUDGED
 
-CHECKS = {
-    "policy_check": "policy", "repo_check": "repository", "tools_check": "tools",
-    "constraints_check": "constraints", "state_check": "state",
-}  # fmt: skip
+CHECKS = {field: pillar for pillar, field in PILLARS.items()}
 ORDER = tuple(CHECKS.values())
-# The verdicts that say that all is well.
-SOUND = frozenset({"consistent", "fresh", "held", "compatible"})
-UNSURE = frozenset({"unknown", "unavailable", "not_verifiable", "uncertain"})
+UNSURE = frozenset(UNJUDGED)
 KEEP = "keep"
 NO_PROOF = "reuse does not show that the context was right."
 REASONS = {

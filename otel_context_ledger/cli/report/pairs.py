@@ -11,6 +11,7 @@ from otel_context_ledger.cli.calls import Call
 from otel_context_ledger.cli.printing import UNKNOWN, count, money, plural, share
 from otel_context_ledger.cli.report.stretches import avoidable, avoidable_dollars, dollars_lost, wrong
 from otel_context_ledger.cli.symptoms import Case
+from otel_context_ledger.model import SOUND
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def _read(sums: show.Totals) -> Figure:
 def _recall(sums: show.Totals) -> Figure:
     counted = sums.checks.get("constraints", {})
     judged = sum(number for verdict, number in counted.items() if verdict not in checks.UNSURE)
-    held = sum(number for verdict, number in counted.items() if verdict in checks.SOUND)
+    held = sum(number for verdict, number in counted.items() if verdict in SOUND)
     if not judged:
         told = f"unknown in {plural(sum(counted.values()), 'call')}" if counted else "no constraint was declared"
         return Figure("Constraint recall", UNKNOWN, f"{told}; {checks.NO_PROOF}")

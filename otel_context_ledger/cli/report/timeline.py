@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from otel_context_ledger.cli import checks
 from otel_context_ledger.cli.calls import Call
 from otel_context_ledger.cli.show import ending
+from otel_context_ledger.model import SOUND
 
 MAX_COLUMNS = 150
 SOURCES = ("cache_read", "cache_write", "uncached", "unreported")
@@ -111,7 +112,7 @@ def state(verdict: str | None) -> str:
     """What a verdict comes to: right, wrong, unjudged, or not asked."""
     if verdict is None:
         return UNASKED
-    return RIGHT if verdict in checks.SOUND else UNJUDGED if verdict in checks.UNSURE else WRONG
+    return RIGHT if verdict in SOUND else UNJUDGED if verdict in checks.UNSURE else WRONG
 
 
 def _placed(calls: Sequence[Call], compactions: Iterable[Call]) -> Mapping[int, list[Call]]:
