@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -25,6 +24,7 @@ import (
 	// Exporters compress what they send.
 	_ "google.golang.org/grpc/encoding/gzip"
 
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/load"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/port"
 )
 
@@ -193,18 +193,7 @@ func post(t testing.TB, url string, body []byte) {
 }
 
 // get gives the body at a URL, empty where nobody answers.
-func get(url string) string {
-	answer, err := http.Get(url)
-	if err != nil {
-		return ""
-	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		return ""
-	}
-	return string(body)
-}
+func get(url string) string { return load.Get(http.DefaultClient, url) }
 
 // series gives the values of a scraped metric by one of its labels.
 func series(scraped, metric, label string) map[string]string {

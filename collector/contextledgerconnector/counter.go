@@ -34,7 +34,8 @@ const (
 
 // results has their words in the connector's own telemetry.
 var results = [...]metric.MeasurementOption{
-	wasCounted: guard.By("result", "counted"), wasDuplicate: guard.By("result", "duplicate"), wasElsewhere: guard.By("result", "counted_elsewhere"),
+	wasCounted: guard.By("result", "counted"), wasDuplicate: guard.By("result", "duplicate"),
+	wasElsewhere: guard.By("result", "counted_elsewhere"),
 	wasAggregate: guard.By("result", "aggregate"),
 }
 

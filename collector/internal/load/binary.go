@@ -87,8 +87,11 @@ func (b *Binary) Post(spans []byte) error {
 }
 
 // Get gives the body at a URL, empty where nobody answers.
-func (b *Binary) Get(url string) string {
-	answer, err := b.client.Get(url)
+func (b *Binary) Get(url string) string { return Get(b.client, url) }
+
+// Get gives the body at a URL, empty where nobody answers.
+func Get(client *http.Client, url string) string {
+	answer, err := client.Get(url)
 	if err != nil {
 		return ""
 	}
