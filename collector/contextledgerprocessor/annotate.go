@@ -129,7 +129,7 @@ func (d *desk) annotate(ctx context.Context, found []*record) {
 	d.guard(ctx, "fold", func() { fold(found) })
 	counts := newCounts()
 	for _, told := range found {
-		told.call.Place.Break = gap
+		told.call.Place.Gap = gap
 		d.guard(ctx, "judge", func() {
 			if told.kind != normalise.Outcome {
 				d.state.Observe(&told.call, now)

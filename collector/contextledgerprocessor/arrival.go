@@ -6,6 +6,7 @@ import (
 
 	"go.opentelemetry.io/collector/client"
 
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/call"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/ledger"
 )
 
@@ -16,16 +17,16 @@ const (
 	kafkaOffset    = "kafka.offset"
 )
 
-// arrived tells the state where in Kafka a batch stood, if replicas divide the sessions, and gives the number of the last gap
-// before it; 0 of a batch that came another way.
-func (d *desk) arrived(ctx context.Context) uint64 {
+// arrived tells the state where in Kafka a batch stood, if replicas divide the sessions, and gives the last gap before it; none
+// of a batch that came another way.
+func (d *desk) arrived(ctx context.Context) call.Gap {
 	if d.config.State.Replicas != divideSessions {
-		return 0
+		return call.Gap{}
 	}
 	said := client.FromContext(ctx).Metadata
 	topic, partition, offset := said.Get(kafkaTopic), number(said, kafkaPartition), number(said, kafkaOffset)
 	if len(topic) != 1 || partition < 0 || offset < 0 {
-		return 0
+		return call.Gap{}
 	}
 	return d.state.Arrived(ledger.Spot{Topic: topic[0], Partition: partition, Offset: offset})
 }

@@ -35,15 +35,21 @@ type Call struct {
 }
 
 // Place is where and when the call was seen. Of a log record that says only when the call ended, Start is End less the
-// duration where that is known, else the same as End. Break is the number that a ledger gave the last gap in the queue by
-// which it came; 0 is none.
+// duration where that is known, else the same as End. Gap is the last one in the queue by which it came.
 type Place struct {
 	Trace  pcommon.TraceID
 	Span   pcommon.SpanID
 	Parent pcommon.SpanID
 	Start  time.Time
 	End    time.Time
-	Break  uint64
+	Gap    Gap
+}
+
+// Gap is a place in a queue, a partition of a topic, where a ledger does not know what was before. It gives each a number, and
+// each queue one. A Number of 0 is that of what came by no queue.
+type Gap struct {
+	Queue  int
+	Number uint64
 }
 
 // Task says for whom the call was made. SessionSource is explicit, conversation_id, cache_key or lineage. Outcome is

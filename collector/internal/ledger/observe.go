@@ -143,7 +143,7 @@ func (s *State) traced(c *call.Call, named traces.Names, found *captured, now ti
 		past.Calls = slices.Concat(kept.Branches, others)
 	}
 	link := traces.Find(past, trace)
-	lost, moved := kept.forgot(trace), kept.loaded || held && !kept.heard.behind(c.Place.Break)
+	lost, moved := kept.misses(trace), kept.loaded || held && !kept.heard.behind(c.Place.Gap)
 	if link.Late || lost {
 		s.counts.late.Add(1)
 	}
@@ -208,7 +208,7 @@ func (s *State) remember(h *shard, kept *record, held bool, judged judged, now t
 		switch {
 		case judged.moved:
 			// What was known before may be of the past, and the first call of another agent may have been elsewhere.
-			s.outdate(kept)
+			s.outdate(kept, trace.Opened)
 		case link.Replaces(trace):
 			s.drop(kept, link.Head.Entry)
 		}
@@ -219,7 +219,7 @@ func (s *State) remember(h *shard, kept *record, held bool, judged judged, now t
 		s.ends.enter(kept.Name, trace)
 		kept.Compacted = false
 		kept.loaded = false
-		kept.heard.hear(c.Place.Break)
+		kept.heard.hear(c.Place.Gap)
 	}
 	if !judged.lost {
 		told := judged.named.Known()
@@ -230,12 +230,14 @@ func (s *State) remember(h *shard, kept *record, held bool, judged judged, now t
 	s.keep(h, kept, now)
 }
 
-// outdate forgets the calls of a session.
-func (s *State) outdate(kept *record) {
-	for len(kept.Branches) > 0 {
-		s.drop(kept, kept.Branches[0].Entry)
+// outdate forgets the calls of a session that began before a time.
+func (s *State) outdate(kept *record, before float64) {
+	for _, branch := range slices.Clone(kept.Branches) {
+		if branch.Opened <= before {
+			s.drop(kept, branch.Entry)
+		}
 	}
-	kept.Whole = false
+	kept.Whole, kept.since = false, before
 }
 
 // drop forgets a call of a session.

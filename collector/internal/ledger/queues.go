@@ -2,7 +2,8 @@ package ledger
 
 import (
 	"sync"
-	"sync/atomic"
+
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/call"
 )
 
 // Spot is where in a partition of a topic a record stood.
@@ -18,9 +19,9 @@ const maxQueues = 16_384
 // queues know how far each partition of a topic was read, and so notice what was left out of it: other ledgers were given
 // that, and with it calls of sessions that are known here; or it comes later, for a rebalance can change the order.
 type queues struct {
-	mu     sync.Mutex
-	read   map[queue]*reading
-	breaks atomic.Uint64
+	mu   sync.Mutex
+	read map[queue]*reading
+	gaps uint64
 }
 
 type queue struct {
@@ -28,15 +29,16 @@ type queue struct {
 	partition int64
 }
 
-// reading is the offset that is to come next, and the number of the last gap before it.
+// reading is the offset that is to come next, and what the last gap before it is.
 type reading struct {
 	next int64
-	gap  uint64
+	gap  call.Gap
 }
 
-// Arrived notes where a batch stood, and gives the number of the last gap in its queue, for Place.Break of its calls. A
-// session that was not told of since then may have had calls elsewhere.
-func (s *State) Arrived(at Spot) uint64 {
+// Arrived notes where a batch stood, and gives the last gap in its queue, for Place.Gap of its calls. A session that was not
+// told of since then may have had calls elsewhere. What was in front of the first batch of a queue is a gap, too. So is what
+// is passed over once more by a reader that was sent back: it may not have been sent back as far as the gap before.
+func (s *State) Arrived(at Spot) call.Gap {
 	q := &s.queues
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -47,27 +49,41 @@ func (s *State) Arrived(at Spot) uint64 {
 	known := q.read[place]
 	switch {
 	case known == nil && len(q.read) >= maxQueues:
-		return q.breaks.Add(1)
+		return q.gap(maxQueues + 1)
 	case known == nil:
-		known = &reading{next: at.Offset}
+		known = &reading{gap: q.gap(len(q.read) + 1)}
 		q.read[place] = known
 	case at.Offset > known.next:
-		known.gap = q.breaks.Add(1)
+		known.gap = q.gap(known.gap.Queue)
 	}
-	known.next = max(known.next, at.Offset+1)
+	known.next = at.Offset + 1
 	return known.gap
 }
 
-// gaps has the numbers of the last gaps in the two queues that tell of a session, its spans' and its log records', that
-// were behind it when they told of it last. Each queue is in order by itself alone: the last call may have been heard of
-// through one while the other, whose gap is older, still leaves out the one before.
-type gaps [2]uint64
+// gap is another one in a queue.
+func (q *queues) gap(of int) call.Gap {
+	q.gaps++
+	return call.Gap{Queue: of, Number: q.gaps}
+}
 
-// behind says whether a queue with this last gap told of the session since.
-func (g *gaps) behind(number uint64) bool { return number == 0 || g[0] == number || g[1] == number }
+// gaps has the last gaps in the two queues that tell of a session, its spans' and its log records', that were behind it when
+// they told of it last. Each queue is in order by itself alone: the last call may have been heard of through one while the
+// other, whose gap is older, still leaves out the one before.
+type gaps [2]call.Gap
 
-func (g *gaps) hear(number uint64) {
-	if !g.behind(number) {
-		g[0], g[1] = g[1], number
+// behind says whether the queue with this last gap told of the session since. What came by no queue has none.
+func (g *gaps) behind(last call.Gap) bool { return last.Number == 0 || g[0] == last || g[1] == last }
+
+// hear notes that a queue with this last gap told of the session, in place of what is known of that queue, else of the one
+// that is known for longer.
+func (g *gaps) hear(last call.Gap) {
+	switch {
+	case last.Number == 0:
+	case g[0].Queue == last.Queue:
+		g[0] = last
+	case g[1].Queue == last.Queue:
+		g[1] = last
+	default:
+		g[0], g[1] = g[1], last
 	}
 }

@@ -71,6 +71,9 @@ func heard(calls []*call.Call, to func(at int, one *call.Call) *ledger.State) []
 // day lets no session expire, for the calls of some run ahead of those of others.
 func day(o *ledger.Options) { o.Idle = 24 * time.Hour }
 
+// moving is a replica whose sessions may have been elsewhere.
+func moving(o *ledger.Options) { day(o); o.Moving = true }
+
 func alone(t *testing.T) []told {
 	single := state(t, day)
 	return heard(traffic(), func(int, *call.Call) *ledger.State { return single })
@@ -88,7 +91,7 @@ func TestDividedReplicas(t *testing.T) {
 func TestReplicaDiesAndComesBack(t *testing.T) {
 	calls, want := traffic(), alone(t)
 	died, back := len(calls)/3, 2*len(calls)/3
-	kept, moving := store{}, func(o *ledger.Options) { day(o); o.Moving = true }
+	kept := store{}
 	replicas := []*ledger.State{state(t, moving), state(t, moving)}
 	found := heard(calls, func(at int, one *call.Call) *ledger.State {
 		switch at {
@@ -125,7 +128,6 @@ func TestReplicaDiesAndComesBack(t *testing.T) {
 // that it missed calls: nothing is held against what it knew before, and each session is unknown once for each move.
 func TestPartitionsComeBackToAReplicaThatLivesOn(t *testing.T) {
 	calls, want := traffic(), alone(t)
-	moving := func(o *ledger.Options) { day(o); o.Moving = true }
 	replicas := []*ledger.State{state(t, moving), state(t, moving)}
 	offsets := map[int]int64{}
 	found := heard(calls, func(at int, one *call.Call) *ledger.State {
@@ -136,7 +138,7 @@ func TestPartitionsComeBackToAReplicaThatLivesOn(t *testing.T) {
 		}
 		spot := ledger.Spot{Topic: "spans", Partition: int64(place), Offset: offsets[place]}
 		offsets[place]++
-		one.Place.Break = replica.Arrived(spot)
+		one.Place.Gap = replica.Arrived(spot)
 		return replica
 	})
 	moves := map[string]int{}
@@ -157,7 +159,6 @@ func TestPartitionsComeBackToAReplicaThatLivesOn(t *testing.T) {
 // sessions are unknown once, and not once for each queue.
 func TestBothQueuesOfASessionComeBack(t *testing.T) {
 	calls, twins, want := traffic(), traffic(), alone(t)
-	moving := func(o *ledger.Options) { day(o); o.Moving = true }
 	replicas := []*ledger.State{state(t, moving), state(t, moving)}
 	topics, offsets := []string{"spans", "logs"}, map[ledger.Spot]int64{}
 	arrives := func(replica *ledger.State, topic string, one *call.Call) *ledger.State {
@@ -165,7 +166,7 @@ func TestBothQueuesOfASessionComeBack(t *testing.T) {
 		spot := queue
 		spot.Offset = offsets[queue]
 		offsets[queue]++
-		one.Place.Break = replica.Arrived(spot)
+		one.Place.Gap = replica.Arrived(spot)
 		return replica
 	}
 	first := func(at int) int { return at / manySessions % 2 }
@@ -193,17 +194,77 @@ func TestBothQueuesOfASessionComeBack(t *testing.T) {
 	}
 }
 
-// A gap in a queue has a number of its own, which stays until there is another one; what comes again is none.
+// A session's spans and log records come to a replica by a queue each, and neither begins where the other one is. What a call
+// is held against is the one before it, or nothing.
+func TestQueuesThatAreNotAtOnePlace(t *testing.T) {
+	for _, c := range []struct {
+		why  string
+		come []arrival
+		want []string
+	}{
+		{
+			"log records begin ahead of the spans: the call between was told elsewhere",
+			[]arrival{{"spans", 1}, {"spans", 2}, {"logs", 4}, {"logs", 5}},
+			[]string{"unknown", "1", "unknown", "4"},
+		},
+		{
+			"log records begin behind the spans: what is late takes nothing away from what came after it",
+			[]arrival{{"spans", 3}, {"spans", 4}, {"logs", 1}, {"logs", 2}, {"spans", 5}},
+			[]string{"unknown", "3", "unknown", "1", "4"},
+		},
+		{
+			"log records begin ahead, and what was known before is given up: the spans in between go on from nothing",
+			[]arrival{{"spans", 1}, {"spans", 2}, {"logs", 5}, {"spans", 3}, {"spans", 4}, {"logs", 6}},
+			[]string{"unknown", "1", "unknown", "unknown", "unknown", "5"},
+		},
+	} {
+		replica := state(t, moving)
+		var against []string
+		for _, come := range c.come {
+			one := counted("s", come.call, int64(20*come.call*come.call), int64(20_000+1000*come.call), 0)
+			one.Place.Gap = replica.Arrived(ledger.Spot{Topic: come.topic, Offset: int64(come.call)})
+			observe(replica, one)
+			against = append(against, heldAgainst(one, come.call))
+		}
+		assert.Equal(t, c.want, against, c.why)
+	}
+}
+
+// arrival is a call of a session, and the topic in which it comes.
+type arrival struct {
+	topic string
+	call  int
+}
+
+// heldAgainst gives the number of an earlier call by how long it was before a call; call n begins at second 20 n².
+func heldAgainst(one *call.Call, number int) string {
+	if one.Verdict.Idle == nil {
+		return "unknown"
+	}
+	for before := range number {
+		if *one.Verdict.Idle == float64(20*number*number-20*before*before-1) {
+			return fmt.Sprint(before)
+		}
+	}
+	return fmt.Sprint(*one.Verdict.Idle)
+}
+
+// A gap in a queue has a number of its own, which stays until there is another one. What was in front of a queue's first record
+// is one, and so is what is passed over again; what comes again is none.
 func TestGapsInQueues(t *testing.T) {
 	made := state(t, asIs)
-	at := func(topic string, partition, offset int64) uint64 {
+	at := func(topic string, partition, offset int64) call.Gap {
 		return made.Arrived(ledger.Spot{Topic: topic, Partition: partition, Offset: offset})
 	}
-	assert.Equal(t, []uint64{0, 0, 0, 0}, []uint64{at("spans", 3, 7), at("logs", 3, 9), at("spans", 3, 8), at("spans", 3, 7)})
-	assert.Equal(t, []uint64{1, 1, 1}, []uint64{at("spans", 3, 19), at("spans", 3, 12), at("spans", 3, 20)})
-	assert.EqualValues(t, 2, at("logs", 3, 20), "another topic")
-	assert.EqualValues(t, 3, at("spans", 3, 30), "another gap")
-	assert.Zero(t, at("spans", 4, 50), "another partition")
+	spans, logs := call.Gap{Queue: 1, Number: 1}, call.Gap{Queue: 2, Number: 2}
+	assert.Equal(t, []call.Gap{spans, logs, spans, spans}, []call.Gap{
+		at("spans", 3, 7), at("logs", 3, 9), at("spans", 3, 8), at("spans", 3, 7),
+	})
+	passed := call.Gap{Queue: 1, Number: 3}
+	assert.Equal(t, []call.Gap{passed, passed, passed}, []call.Gap{at("spans", 3, 19), at("spans", 3, 12), at("spans", 3, 13)})
+	assert.Equal(t, call.Gap{Queue: 1, Number: 4}, at("spans", 3, 20), "14 to 19 may have been read by others")
+	assert.Equal(t, logs, at("logs", 3, 10), "another topic")
+	assert.Equal(t, call.Gap{Queue: 3, Number: 5}, at("spans", 4, 50), "another partition")
 }
 
 // A record of a call that comes when the session has had so many others that its name is forgotten is not judged by what

@@ -49,7 +49,9 @@ type record struct {
 	size      int64
 	// loaded says that calls may have gone elsewhere since the record was saved.
 	loaded bool
-	heard  gaps
+	// since is when the call began before which nothing is known, for calls may have gone elsewhere.
+	since float64
+	heard gaps
 }
 
 // maxLate is by how many seconds a record of a call may say that it began after another one says that it ended: a log record
@@ -73,7 +75,7 @@ func (r *record) repeats(c *call.Call, named traces.Names, opened float64) bool 
 	if !r.knows(named, opened) {
 		return false
 	}
-	r.heard.hear(c.Place.Break)
+	r.heard.hear(c.Place.Gap)
 	return true
 }
 
@@ -93,9 +95,9 @@ func moved[T any](items []T, one T) []T {
 	return append(items, one)
 }
 
-// forgot says whether a call that is not known may have been told of before.
-func (r *record) forgot(trace *traces.Trace) bool {
-	return r.Forgotten > 0 && uint32(trace.Closed) <= r.Forgotten
+// misses says whether a call that is not known may have been told of before, or may go on from one that is not kept.
+func (r *record) misses(trace *traces.Trace) bool {
+	return r.Forgotten > 0 && uint32(trace.Closed) <= r.Forgotten || trace.Opened < r.since
 }
 
 func (r *record) weigh() int64 {
