@@ -95,6 +95,22 @@ func TestLedgerIsKilledAndComesBack(t *testing.T) {
 	assert.Equal(t, []map[string]int{{"cold": stayed, "hit": 2 * stayed}, {"cold": moved, "hit": moved}}, after)
 }
 
+// A ledger that is stopped in order and comes back under its name before its sessions go elsewhere knows by Kafka's offsets that
+// it missed nothing: no session is unknown, and what it had counted is told from zero again.
+func TestLedgerIsStoppedAndComesBack(t *testing.T) {
+	tier := newTier(t)
+	tier.send(t, 1)
+	before := tier.settled(t, sessions)
+	stopped := tier.ledgers[1]
+	stopped.stop(t)
+	tier.ledgers[1], tier.warm[1] = tier.ledger(t, "b", stopped.folder), nil
+	tier.send(t, 2)
+	tier.send(t, 3)
+	after := tier.settled(t, 3*sessions-sum(before[1]))
+	stayed, moved := before[0]["cold"], before[1]["cold"]
+	assert.Equal(t, []map[string]int{{"cold": stayed, "hit": 2 * stayed}, {"hit": 2 * moved}}, after)
+}
+
 // tier is a gateway and the ledgers behind it, and what each of these had counted by outcome before it was begun with.
 type tier struct {
 	gateway  *running

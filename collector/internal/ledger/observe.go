@@ -107,7 +107,13 @@ func (s *State) repeats(c *call.Call, named traces.Names) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	found, _ := h.sessions.Get(c.Task.Session)
-	return found != nil && found.repeats(c, named, traces.Seconds(c.Place.Start))
+	if found == nil {
+		return false
+	}
+	before := found.Heard
+	told := found.repeats(c, named, traces.Seconds(c.Place.Start))
+	h.changed = h.changed || found.Heard != before
+	return told
 }
 
 // traced holds a call against the traces of its session, and keeps its own.
@@ -143,7 +149,7 @@ func (s *State) traced(c *call.Call, named traces.Names, found *captured, now ti
 		past.Calls = slices.Concat(kept.Branches, others)
 	}
 	link := traces.Find(past, trace)
-	lost, moved := kept.misses(trace), kept.loaded || held && !kept.heard.behind(c.Place.Gap)
+	lost, moved := kept.misses(trace), held && kept.moved(c.Place.Gap)
 	if link.Late || lost {
 		s.counts.late.Add(1)
 	}
@@ -219,7 +225,7 @@ func (s *State) remember(h *shard, kept *record, held bool, judged judged, now t
 		s.ends.enter(kept.Name, trace)
 		kept.Compacted = false
 		kept.loaded = false
-		kept.heard.hear(c.Place.Gap)
+		kept.Heard.hear(c.Place.Gap)
 	}
 	if !judged.lost {
 		told := judged.named.Known()
@@ -237,7 +243,7 @@ func (s *State) outdate(kept *record, before float64) {
 			s.drop(kept, branch.Entry)
 		}
 	}
-	kept.Whole, kept.since = false, before
+	kept.Whole, kept.Since = false, before
 }
 
 // drop forgets a call of a session.

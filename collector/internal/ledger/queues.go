@@ -71,8 +71,8 @@ func (q *queues) gap(of int) call.Gap {
 // other, whose gap is older, still leaves out the one before.
 type gaps [2]call.Gap
 
-// behind says whether the queue with this last gap told of the session since. What came by no queue has none.
-func (g *gaps) behind(last call.Gap) bool { return last.Number == 0 || g[0] == last || g[1] == last }
+// behind says whether the queue with this last gap told of the session since.
+func (g *gaps) behind(last call.Gap) bool { return g[0] == last || g[1] == last }
 
 // hear notes that a queue with this last gap told of the session, in place of what is known of that queue, else of the one
 // that is known for longer.
@@ -85,5 +85,33 @@ func (g *gaps) hear(last call.Gap) {
 		g[1] = last
 	default:
 		g[0], g[1] = g[1], last
+	}
+}
+
+// stand is how far a queue was read, as it is saved.
+type stand struct {
+	Topic     string
+	Partition int64
+	Next      int64
+	Gap       call.Gap
+}
+
+// stands gives how far each queue was read, and how many gaps there were.
+func (q *queues) stands() (read []stand, gaps uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for of, known := range q.read {
+		read = append(read, stand{of.topic, of.partition, known.next, known.gap})
+	}
+	return read, q.gaps
+}
+
+// resume goes on from where a ledger stood that read no further.
+func (q *queues) resume(read []stand, gaps uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.read, q.gaps = make(map[queue]*reading, len(read)), gaps
+	for _, known := range read {
+		q.read[queue{known.Topic, known.Partition}] = &reading{known.Next, known.Gap}
 	}
 }

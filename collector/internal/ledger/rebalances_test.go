@@ -172,6 +172,21 @@ func (f *tier) die(replica int) {
 	}
 }
 
+// restart stops a replica and begins it anew with what it had saved at its end. Its logs stay with it.
+func (f *tier) restart(replica int) {
+	_, err := f.replicas[replica].Close(f.kept[replica].put)
+	require.NoError(f.t, err)
+	f.replicas[replica] = state(f.t, moving)
+	require.NoError(f.t, f.replicas[replica].Load(f.kept[replica].get, day0))
+	_, err = f.replicas[replica].Save(f.kept[replica].put)
+	require.NoError(f.t, err)
+	for _, at := range f.logs {
+		if at.owner == replica {
+			at.next = at.committed
+		}
+	}
+}
+
 // lingers gives a log to a replica while its reader, which is taken for dead, reads on for a while.
 func (f *tier) lingers(at *log) {
 	late := *at
@@ -199,13 +214,16 @@ func (f *tier) happens() {
 		f.die(at.owner)
 	case 4:
 		f.lingers(at)
+	case 5:
+		f.read(at, false)
+		f.restart(at.owner)
 	default:
 		f.read(at, true)
 	}
 }
 
 // Logs of two topics are dealt out anew to replicas again and again, each by itself; replicas die and begin anew with what they
-// had saved, or are given what they have read before. Of each call a replica says what one that is told of every call says, or
+// had saved, or are stopped and begin anew, or are given what they have read before. Of each call a replica says what one that is told of every call says, or
 // that it cannot be known.
 func TestRebalances(t *testing.T) {
 	for seed := range *rebalances {

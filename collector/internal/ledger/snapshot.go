@@ -28,13 +28,17 @@ func Key(shard int) string { return fmt.Sprintf("sessions-%02d", shard) }
 // KnownKey is where it is kept since when a ledger knows every session.
 const KnownKey = "known"
 
-// known is what a ledger that sees every call can say of sessions that it does not know: until Blind, in Unix
-// nanoseconds, one may have been forgotten, or have lived before the ledger did. Whole says that nothing was told of after
-// it was saved.
+// known is what a ledger can say of what it does not know: until Blind, in Unix nanoseconds, a session of which it should be
+// told every call may have been forgotten, or have lived before the ledger did. Whole says that nothing was told of after it
+// was saved; only then is there how far the queues had been Read, and how many Gaps they had.
 type known struct {
 	Blind int64
 	Whole bool
+	Read  []stand
+	Gaps  uint64
 }
+
+func (k known) says(other known) bool { return k.Blind == other.Blind && k.Whole == other.Whole }
 
 // Save writes the shards that were changed since they were saved last, each by its key, and gives how many bytes that
 // were. What cannot be written is tried again next time, and its error given.
@@ -49,11 +53,8 @@ func (s *State) Close(put func(key string, snapshot []byte) error) (written int6
 }
 
 func (s *State) save(put func(key string, snapshot []byte) error, whole bool) (written int64, err error) {
-	now := known{s.blind.Load(), whole}
-	if before, ok := s.saved.Load().(known); !ok || before != now {
-		if err = put(KnownKey, encode(now)); err == nil {
-			s.saved.Store(now)
-		}
+	if !whole {
+		err = s.say(put, known{Blind: s.blind.Load()})
 	}
 	for at := range s.shards {
 		kept, taken := s.take(at)
@@ -68,7 +69,24 @@ func (s *State) save(put func(key string, snapshot []byte) error, whole bool) (w
 		}
 		written += int64(len(snapshot))
 	}
+	if whole && err == nil {
+		read, gaps := s.queues.stands()
+		err = s.say(put, known{Blind: s.blind.Load(), Whole: true, Read: read, Gaps: gaps})
+	}
 	return written, err
+}
+
+// say writes what can be said of what is not known, unless that was said last.
+func (s *State) say(put func(key string, snapshot []byte) error, now known) error {
+	before, said := s.saved.Load().(known)
+	if said && before.says(now) {
+		return nil
+	}
+	if err := put(KnownKey, encode(now)); err != nil {
+		return fmt.Errorf("%s: %w", KnownKey, err)
+	}
+	s.saved.Store(now)
+	return nil
 }
 
 // take copies the sessions of a shard that was changed. A call that is kept is never changed.
@@ -127,35 +145,42 @@ func decode(snapshot []byte, into any) error {
 // one that `get` has nothing of, which is no loss. Sessions that were told of meanwhile stay as they are.
 func (s *State) Load(get func(key string) ([]byte, error), now time.Time) error {
 	var lost error
+	before := s.before(get)
 	for at := range s.shards {
 		snapshot, err := get(Key(at))
 		if err == nil && len(snapshot) > 0 {
-			err = s.fill(at, snapshot, now)
+			err = s.fill(at, snapshot, before.Whole, now)
 		}
 		if err != nil {
 			s.counts.lostShards.Add(1)
 			lost = errors.Join(lost, fmt.Errorf("%s: %w", Key(at), err))
 		}
 	}
-	if snapshot, err := get(KnownKey); err == nil && lost == nil {
-		s.recall(snapshot)
+	if before.Whole {
+		s.queues.resume(before.Read, before.Gaps)
+		if lost == nil {
+			s.blind.Store(before.Blind)
+		}
 	}
 	return lost
 }
 
-// recall goes on to know every session, where the ledger before did to its end. What it says of that cannot be read is as
-// if it had not been said.
-func (s *State) recall(snapshot []byte) {
-	var before known
-	if decode(snapshot, &before) == nil {
-		s.saved.Store(before)
-		if before.Whole {
-			s.blind.Store(before.Blind)
-		}
+// before is what the ledger before said of what it did not know. What cannot be read is as if it had not been said.
+func (s *State) before(get func(key string) ([]byte, error)) known {
+	snapshot, err := get(KnownKey)
+	if err != nil {
+		return known{}
 	}
+	var found known
+	if decode(snapshot, &found) != nil {
+		return known{}
+	}
+	s.saved.Store(found)
+	return found
 }
 
-func (s *State) fill(at int, snapshot []byte, now time.Time) error {
+// fill brings back the sessions of a shard. Unless they are as they were last, it is not known which gaps were behind them.
+func (s *State) fill(at int, snapshot []byte, whole bool, now time.Time) error {
 	var kept []record
 	if err := decode(snapshot, &kept); err != nil {
 		return err
@@ -174,6 +199,9 @@ func (s *State) fill(at int, snapshot []byte, now time.Time) error {
 		}
 		seen := one.Seen
 		one.loaded = s.options.Moving
+		if !whole && one.Heard != (gaps{}) {
+			one.Heard, changed = gaps{}, true
+		}
 		s.keep(h, &one, now)
 		for _, branch := range one.Branches {
 			s.ends.enter(one.Name, branch)

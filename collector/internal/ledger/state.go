@@ -35,7 +35,8 @@ const sessionOverhead = 256
 //
 // Told are names of the last calls, Ends when these ended, and Forgotten is when the latest one ended whose names are not
 // among them any more, in seconds since the epoch: who ended no later may be told of again. A log record tells no more than
-// its end.
+// its end. Heard are the queues that told of it. Since is when the call began before which nothing is known, for calls may have
+// gone elsewhere.
 type record struct {
 	Name      string
 	Branches  []*traces.Trace
@@ -46,12 +47,11 @@ type record struct {
 	Ends      []uint32
 	Forgotten uint32
 	Seen      time.Time
+	Heard     gaps
+	Since     float64
 	size      int64
-	// loaded says that calls may have gone elsewhere since the record was saved.
+	// loaded says that calls that come by no queue may have gone elsewhere since the record was saved.
 	loaded bool
-	// since is when the call began before which nothing is known, for calls may have gone elsewhere.
-	since float64
-	heard gaps
 }
 
 // maxLate is by how many seconds a record of a call may say that it began after another one says that it ended: a log record
@@ -70,12 +70,20 @@ func (r *record) knows(named traces.Names, opened float64) bool {
 	return false
 }
 
+// moved says whether calls of a session may have gone elsewhere before one that came behind a gap.
+func (r *record) moved(last call.Gap) bool {
+	if last.Number == 0 {
+		return r.loaded
+	}
+	return !r.Heard.behind(last)
+}
+
 // repeats says whether a record tells of a call that was told of before, and if so, that its queue tells of the session.
 func (r *record) repeats(c *call.Call, named traces.Names, opened float64) bool {
 	if !r.knows(named, opened) {
 		return false
 	}
-	r.heard.hear(c.Place.Gap)
+	r.Heard.hear(c.Place.Gap)
 	return true
 }
 
@@ -97,7 +105,7 @@ func moved[T any](items []T, one T) []T {
 
 // misses says whether a call that is not known may have been told of before, or may go on from one that is not kept.
 func (r *record) misses(trace *traces.Trace) bool {
-	return r.Forgotten > 0 && uint32(trace.Closed) <= r.Forgotten || trace.Opened < r.since
+	return r.Forgotten > 0 && uint32(trace.Closed) <= r.Forgotten || trace.Opened < r.Since
 }
 
 func (r *record) weigh() int64 {

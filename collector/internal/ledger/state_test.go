@@ -204,6 +204,7 @@ func TestKnowingEverySessionOutlivesARestart(t *testing.T) {
 		"closed":          {closed, semconv.MissCauseColdStart},
 		"killed":          {saved, semconv.MissCausePreviousUnknown},
 		"closed and lost": {closedAndLost, semconv.MissCausePreviousUnknown},
+		"closed in part":  {closedInPart, semconv.MissCausePreviousUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			made, kept := state(t, alone), store{}
@@ -239,6 +240,21 @@ func closedAndLost(made *ledger.State, to store) error {
 	_, err := made.Close(to.put)
 	to[ledger.Key(0)] = []byte("broken")
 	return err
+}
+
+// closedInPart finds a store whose disk is full when a shard is to be kept.
+func closedInPart(made *ledger.State, to store) error {
+	full := errors.New("disk full")
+	_, err := made.Close(func(key string, snapshot []byte) error {
+		if key != ledger.KnownKey {
+			return full
+		}
+		return to.put(key, snapshot)
+	})
+	if !errors.Is(err, full) {
+		return fmt.Errorf("not %w: %w", full, err)
+	}
+	return nil
 }
 
 // What was loaded whole need not be saved again.
