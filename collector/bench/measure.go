@@ -22,20 +22,25 @@ const (
 	patience = 2 * time.Minute
 )
 
-// without takes the ledger out of the gateway's pipelines; the rest stays.
-var without = []string{
-	"--set=service::pipelines::traces::processors=[memory_limiter]", "--set=service::pipelines::traces::exporters=[otlp_grpc]",
-	"--set=service::pipelines::logs::processors=[memory_limiter]", "--set=service::pipelines::logs::exporters=[otlp_grpc]",
+// uncounted takes the connector out of the gateway's pipelines; the rest stays.
+var uncounted = []string{
+	"--set=service::pipelines::traces::exporters=[otlp_grpc]", "--set=service::pipelines::logs::exporters=[otlp_grpc]",
 	"--set=service::pipelines::metrics::receivers=[otlp]",
 }
+
+// without takes the processor out, too.
+var without = slices.Concat(uncounted, []string{
+	"--set=service::pipelines::traces::processors=[memory_limiter]", "--set=service::pipelines::logs::processors=[memory_limiter]",
+})
 
 // pair has the same measurement of two collectors, side by side in one round.
 type pair[T any] struct{ bare, ledger T }
 
-// round is that of their throughput: with the ledger and without, and without for spans that are as they come out of it,
-// where they come out longer.
+// round is that of their throughput: with the ledger and without, with the processor alone, and without for spans that are as
+// they come out of it, where they come out longer.
 type round struct {
 	pair[speed]
+	alone  speed
 	longer speed
 }
 
@@ -125,14 +130,20 @@ func (s *stand) send(requests [][]byte) error {
 	return errors.Join(failed...)
 }
 
-// throughput measures rounds of both in turns, each after a round that is not measured.
+// throughput measures rounds of all in turns, each after a round that is not measured.
 func throughput(s settings, kind load.Kind, compression string) ([]round, error) {
-	both, err := raisePair(s, "--set=exporters::otlp_grpc::compression="+compression)
+	compressed := "--set=exporters::otlp_grpc::compression=" + compression
+	both, err := raisePair(s, compressed)
 	if err != nil {
 		return nil, err
 	}
 	defer both.bare.end()
 	defer both.ledger.end()
+	alone, err := raise(s, append([]string{compressed}, uncounted...)...)
+	if err != nil {
+		return nil, err
+	}
+	defer alone.end()
 	writer, err := newWriter()
 	if err != nil {
 		return nil, err
@@ -148,7 +159,7 @@ func throughput(s settings, kind load.Kind, compression string) ([]round, error)
 			return nil, err
 		}
 		var made round
-		for _, one := range turns(at, both, &made, requests, longer) {
+		for _, one := range turns(at, both, alone, &made, requests, longer) {
 			if *one.to, err = one.stand.round(one.requests, s.sessions*s.turns); err != nil {
 				return nil, err
 			}
@@ -166,8 +177,8 @@ type turn struct {
 }
 
 // turns lets each be first in one of two rounds, or last.
-func turns(at int, both pair[*stand], made *round, requests, longer [][]byte) []turn {
-	order := []turn{{both.bare, requests, &made.bare}, {both.ledger, requests, &made.ledger}}
+func turns(at int, both pair[*stand], alone *stand, made *round, requests, longer [][]byte) []turn {
+	order := []turn{{both.bare, requests, &made.bare}, {alone, requests, &made.alone}, {both.ledger, requests, &made.ledger}}
 	if bytes(longer) > bytes(requests) {
 		order = slices.Insert(order, 1, turn{both.bare, longer, &made.longer})
 	}
