@@ -221,19 +221,37 @@ func TestQueuesThatAreNotAtOnePlace(t *testing.T) {
 		replica := state(t, moving)
 		var against []string
 		for _, come := range c.come {
-			one := counted("s", come.call, int64(20*come.call*come.call), int64(20_000+1000*come.call), 0)
-			one.Place.Gap = replica.Arrived(ledger.Spot{Topic: come.topic, Offset: int64(come.call)})
-			observe(replica, one)
-			against = append(against, heldAgainst(one, come.call))
+			against = append(against, come.to(replica))
 		}
 		assert.Equal(t, c.want, against, c.why)
 	}
+}
+
+// A ledger that is closed keeps what it was told last, though that was a call that it knew: the log record of one whose span came
+// before. The next log record goes on from it.
+func TestWhatAQueueToldLastIsKept(t *testing.T) {
+	made, kept := state(t, moving), store{}
+	arrival{"spans", 1}.to(made)
+	require.NoError(t, saved(made, kept))
+	arrival{"logs", 1}.to(made)
+	require.NoError(t, closed(made, kept))
+	again := state(t, moving)
+	require.NoError(t, again.Load(kept.get, day0))
+	assert.Equal(t, "1", arrival{"logs", 2}.to(again))
 }
 
 // arrival is a call of a session, and the topic in which it comes.
 type arrival struct {
 	topic string
 	call  int
+}
+
+// to lets the call come to a replica, and gives what it was held against.
+func (a arrival) to(replica *ledger.State) string {
+	one := counted("s", a.call, int64(20*a.call*a.call), int64(20_000+1000*a.call), 0)
+	one.Place.Gap = replica.Arrived(ledger.Spot{Topic: a.topic, Offset: int64(a.call)})
+	observe(replica, one)
+	return heldAgainst(one, a.call)
 }
 
 // heldAgainst gives the number of an earlier call by how long it was before a call; call n begins at second 20 n².
