@@ -2,6 +2,7 @@ package contextledgerconnector
 
 import (
 	"context"
+	"sync"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
@@ -9,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/semconv"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/sharing"
 )
 
@@ -37,53 +39,85 @@ func (s *side) Shutdown(ctx context.Context) error {
 
 // ConsumeTraces counts the entries among the spans. It never fails: a record that cannot be read is none.
 func (s tracesSide) ConsumeTraces(ctx context.Context, traces ptrace.Traces) error {
-	var found batch
+	counter, found := s.lease.Value, spare.Get().(*batch)
+	var span ptrace.Span
+	read := func() { found.next().readSpan(span) }
 	for _, from := range traces.ResourceSpans().All() {
-		found.from = s.lease.Value.resource(from.Resource())
+		found.from = counter.resource(from.Resource())
 		for _, scope := range from.ScopeSpans().All() {
-			for _, span := range scope.Spans().All() {
-				s.lease.Value.guard(ctx, "read", func() { found.take(readSpan(span)) })
+			for _, span = range scope.Spans().All() {
+				if marked(span.Attributes()) {
+					counter.guard(ctx, "read", read)
+				}
 			}
 		}
 	}
-	s.lease.Value.guard(ctx, "count", func() { s.lease.Value.count(ctx, &found) })
+	counter.guard(ctx, "count", func() { counter.count(ctx, found) })
 	found.release()
 	return nil
 }
 
 // ConsumeLogs counts the entries among the log records. It never fails.
 func (s logsSide) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
-	var found batch
+	counter, found := s.lease.Value, spare.Get().(*batch)
+	var record plog.LogRecord
+	read := func() { found.next().readRecord(record) }
 	for _, from := range logs.ResourceLogs().All() {
-		found.from = s.lease.Value.resource(from.Resource())
+		found.from = counter.resource(from.Resource())
 		for _, scope := range from.ScopeLogs().All() {
-			for _, record := range scope.LogRecords().All() {
-				s.lease.Value.guard(ctx, "read", func() { found.take(readRecord(record)) })
+			for _, record = range scope.LogRecords().All() {
+				if marked(record.Attributes()) && record.EventName() != semconv.EventIdentityChanged {
+					counter.guard(ctx, "read", read)
+				}
 			}
 		}
 	}
-	s.lease.Value.guard(ctx, "count", func() { s.lease.Value.count(ctx, &found) })
+	counter.guard(ctx, "count", func() { counter.count(ctx, found) })
 	found.release()
 	return nil
 }
 
-// batch has the entries that came together, each with its resource.
+// batch has the entries that came together. One that was counted is used anew: what is known of a call takes more than
+// a kilobyte.
 type batch struct {
 	from    []pair
 	entries []*entry
-	sources [][]pair
+	many    int
 }
 
-func (b *batch) take(found *entry) {
-	if found != nil {
-		b.entries = append(b.entries, found)
-		b.sources = append(b.sources, b.from)
+var spare = sync.Pool{New: func() any { return new(batch) }}
+
+// mostSpare is how many entries a batch has at most that is laid aside.
+const mostSpare = 1000
+
+// next adds an entry of which nothing is known but its resource.
+func (b *batch) next() *entry {
+	if b.many == len(b.entries) {
+		b.entries = append(b.entries, new(entry))
+	}
+	added := b.entries[b.many]
+	added.from = b.from
+	b.many++
+	return added
+}
+
+// told gives the entries that could be read.
+func (b *batch) told(yield func(*entry) bool) {
+	for _, one := range b.entries[:b.many] {
+		if one.read && !yield(one) {
+			return
+		}
 	}
 }
 
+// release lays a batch aside, of which nothing is kept.
 func (b *batch) release() {
-	for _, counted := range b.entries {
-		counted.release()
+	for _, counted := range b.entries[:b.many] {
+		counted.clear()
+	}
+	b.from, b.many = nil, 0
+	if len(b.entries) <= mostSpare {
+		spare.Put(b)
 	}
 }
 

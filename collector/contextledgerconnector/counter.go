@@ -16,7 +16,6 @@ import (
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/contextledgerconnector/internal/metadata"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/guard"
-	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/semconv"
 )
 
 // maxUnsent is how many refused flushes of deltas are kept to be sent again.
@@ -37,6 +36,12 @@ var results = [...]metric.MeasurementOption{
 	wasCounted: guard.By("result", "counted"), wasDuplicate: guard.By("result", "duplicate"),
 	wasElsewhere: guard.By("result", "counted_elsewhere"),
 	wasAggregate: guard.By("result", "aggregate"),
+}
+
+// beyond has the words of what a bound gathered.
+var beyond = map[string]metric.MeasurementOption{
+	boundValues: guard.By("bound", boundValues), boundSeries: guard.By("bound", boundSeries),
+	boundResources: guard.By("bound", boundResources),
 }
 
 // counter counts entries and sends the sums on at an interval.
@@ -95,7 +100,7 @@ func newWriter(config *Config, settings component.TelemetrySettings, version str
 }
 
 func (c *counter) exceeded(bound string) {
-	c.telemetry.ConnectorContextLedgerOverflow.Add(context.Background(), 1, guard.By("bound", bound))
+	c.telemetry.ConnectorContextLedgerOverflow.Add(context.Background(), 1, beyond[bound])
 }
 
 func (c *counter) series() int64 {
@@ -107,7 +112,7 @@ func (c *counter) series() int64 {
 // count counts the entries of a batch that nobody counted. Those that somebody else counts are remembered first:
 // another record of the same call, which says nothing of that, may stand before them.
 func (c *counter) count(ctx context.Context, found *batch) {
-	if len(found.entries) == 0 {
+	if found.many == 0 {
 		return
 	}
 	became := [len(results)]int64{}
@@ -115,14 +120,14 @@ func (c *counter) count(ctx context.Context, found *batch) {
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, e := range found.entries {
+	for e := range found.told {
 		if !e.call.Countable() {
 			became[c.pass(e, now)]++
 		}
 	}
-	for i, e := range found.entries {
+	for e := range found.told {
 		if e.call.Countable() {
-			became[c.take(found.sources[i], e, now)]++
+			became[c.take(e, now)]++
 		}
 	}
 }
@@ -145,27 +150,31 @@ func (c *counter) pass(e *entry, now time.Time) result {
 	return wasElsewhere
 }
 
-func (c *counter) take(from []pair, e *entry, now time.Time) result {
+func (c *counter) take(e *entry, now time.Time) result {
 	if known := c.window.find(e); known != nil {
-		c.pay(from, known, e, now)
+		c.pay(known, e, now)
 		return wasDuplicate
 	}
 	c.window.add(e.kept, e.remembered(e.pays()), now)
-	c.tally.add(from, e, now)
+	c.tally.add(e, now)
 	return wasCounted
 }
 
 // pay counts the cost of a call that was told without one before, once: an agent may tell it in one of two records alone.
-func (c *counter) pay(from []pair, known *memory, e *entry, now time.Time) {
-	if known.paid || !e.pays() || c.window.has([]string{e.itself()}) {
+func (c *counter) pay(known *memory, e *entry, now time.Time) {
+	if known.paid || !e.pays() {
+		return
+	}
+	itself := e.itself()
+	if c.window.has(itself) {
 		return
 	}
 	known.paid = true
-	c.window.add([]string{e.itself()}, e.remembered(true), now)
+	c.window.add([]mark{itself}, e.remembered(true), now)
 	e.found = slices.DeleteFunc(e.found, func(m measurement) bool {
-		return m.metric != semconv.MetricCost && m.metric != semconv.MetricCostWithoutCache
+		return m.of != measureCost && m.of != measureCostWithoutCache
 	})
-	c.tally.add(from, e, now)
+	c.tally.add(e, now)
 }
 
 // start sends on through `next` from now on; who comes later is heard through the same.

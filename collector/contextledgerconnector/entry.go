@@ -1,9 +1,6 @@
 package contextledgerconnector
 
 import (
-	"encoding/hex"
-	"strconv"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -26,40 +23,24 @@ type place struct {
 type entry struct {
 	call  call.Call
 	place place
+	// told says whether it is a span or a log record, of which event is the name, and read that all of it was read.
+	told  kind
+	event string
+	read  bool
+	// from has the attributes that are taken over of its resource.
+	from  []pair
 	found []measurement
 	// marks by which the window knows it, and those by which the window is to know it from now on.
-	known, kept []string
-	// occasion is what only this record and a second delivery of it have in common.
-	occasion string
+	known, kept []mark
+	// text is where marks are spelled.
+	text []byte
 }
 
-// What marks begin with: of spans and of log records, of an answer that is told without an entry of ours and with one.
-const (
-	spanMark        = "s:"
-	recordMark      = "l:"
-	answerMark      = "r:"
-	entryAnswerMark = "x:"
-)
-
-// readSpan gives the entry that a span is; nil where it is none.
-func readSpan(span ptrace.Span) *entry {
-	if !marked(span.Attributes()) {
-		return nil
-	}
-	trace, id := span.TraceID(), span.SpanID()
-	occasion := spanMark + hex.EncodeToString(trace[:]) + hex.EncodeToString(id[:])
-	return read(span.Attributes(), "", occasion, place{trace, id, span.StartTimestamp(), span.EndTimestamp()})
-}
-
-// readRecord gives the entry that a log record is; nil where it is none. Many records can stand in one span, so that
-// one without an id is told from others by what it says.
-func readRecord(record plog.LogRecord) *entry {
-	event := record.EventName()
-	if !marked(record.Attributes()) || event == semconv.EventIdentityChanged {
-		return nil
-	}
-	occasion := recordMark + event + "\x00" + strconv.FormatUint(uint64(record.Timestamp()), 36)
-	return read(record.Attributes(), event, occasion, place{record.TraceID(), record.SpanID(), 0, record.Timestamp()})
+// clear makes it an entry of which nothing is known, and keeps its room.
+func (e *entry) clear() {
+	e.call, e.place, e.told, e.event, e.read, e.from = call.Call{}, place{}, 0, "", false, nil
+	clear(e.found)
+	e.found, e.known, e.kept = e.found[:0], e.known[:0], e.kept[:0]
 }
 
 // marked says whether it stands on a record who counts it; most records are none of ours.
@@ -68,91 +49,63 @@ func marked(attrs pcommon.Map) bool {
 	return told
 }
 
-// figures reads what is counted of an entry, or tells it from others: not the lists that only people look at.
+// readSpan reads a span that is marked.
+func (e *entry) readSpan(span ptrace.Span) {
+	e.told = ofSpan
+	e.place = place{span.TraceID(), span.SpanID(), span.StartTimestamp(), span.EndTimestamp()}
+	e.readAll(span.Attributes())
+}
+
+// readRecord reads a log record that is marked.
+func (e *entry) readRecord(record plog.LogRecord) {
+	e.told, e.event = ofRecord, record.EventName()
+	e.place = place{record.TraceID(), record.SpanID(), 0, record.Timestamp()}
+	e.readAll(record.Attributes())
+}
+
+// figures reads what is counted of an entry, or tells it from others.
 var figures = call.NewReader(
-	semconv.ContextLedgerPrefixLocator, semconv.ContextLedgerFinishReasons, semconv.ContextLedgerUsageFlags,
-	semconv.ContextLedgerMissEvidence, semconv.ContextLedgerMissDetail, semconv.ContextLedgerMissSecondary,
+	semconv.ContextLedgerAttemptID, semconv.ContextLedgerSessionSource, semconv.ContextLedgerParentSessionID,
+	semconv.ContextLedgerForkOf, semconv.ContextLedgerTaskOutcome, semconv.ContextLedgerEndpoint, semconv.ContextLedgerAPI,
+	semconv.ContextLedgerModelServed, semconv.ContextLedgerModelVersion, semconv.ContextLedgerReasoningEffort,
+	semconv.ContextLedgerReasoningEffortRequested, semconv.ContextLedgerClientVersion, semconv.ContextLedgerContextWindow,
+	semconv.ContextLedgerRoute, semconv.ContextLedgerPolicyHash, semconv.ContextLedgerPolicyWireHash,
+	semconv.ContextLedgerToolSchemaHash, semconv.ContextLedgerToolWireHash, semconv.ContextLedgerToolContractHash,
+	semconv.ContextLedgerRepoSnapshot, semconv.ContextLedgerSummaryHash, semconv.ContextLedgerSummaryTrusted,
+	semconv.ContextLedgerHistoryLength, semconv.ContextLedgerContextIdentity, semconv.ContextLedgerCacheIdentity,
+	semconv.ContextLedgerPrefixLocator, semconv.ContextLedgerCacheWrite5MTokens, semconv.ContextLedgerCacheWrite1HTokens,
+	semconv.ContextLedgerCacheWrite30MTokens, semconv.ContextLedgerCacheWrite12HTokens, semconv.ContextLedgerReasoningTokens,
+	semconv.ContextLedgerUsageSource, semconv.ContextLedgerUsageFlags, semconv.ContextLedgerJudgedBy,
+	semconv.ContextLedgerMissDetail, semconv.ContextLedgerMissSecondary, semconv.ContextLedgerMissEvidence,
+	semconv.ContextLedgerMissConfidence, semconv.ContextLedgerMissSignificant, semconv.ContextLedgerMissPositionSegment,
+	semconv.ContextLedgerMissPositionIndex, semconv.ContextLedgerMissPositionName, semconv.ContextLedgerMissPositionOffset,
+	semconv.ContextLedgerMissPositionKind, semconv.ContextLedgerIdleSeconds, semconv.ContextLedgerRetentionSeconds,
+	semconv.ContextLedgerProviderVerdict, semconv.ContextLedgerProcessOutcome, semconv.ContextLedgerProcessCause,
+	semconv.ContextLedgerFinishReasons, semconv.ContextLedgerCallEnd, semconv.ContextLedgerStream,
+	semconv.ContextLedgerToolCalls, semconv.ContextLedgerTimeToFirstContent, semconv.ContextLedgerCostCurrency,
+	semconv.ContextLedgerCostSource, semconv.ContextLedgerCostMissing, semconv.ContextLedgerCompactionSummaryHash,
+	semconv.ContextLedgerCompactionValidator, semconv.ContextLedgerCompactionReason,
+	semconv.ContextLedgerCompactionEstimated, semconv.ContextLedgerDialectRule, semconv.ContextLedgerDigestScheme,
+	semconv.ContextLedgerLedgerVersion, semconv.ContextLedgerLedgerError, semconv.ContextLedgerTruncated,
 )
 
-// spare has entries that were counted, to be used anew: what is known of a call takes more than a kilobyte.
-var spare = sync.Pool{New: func() any { return new(entry) }}
-
-// release lays an entry aside, of which nothing is kept.
-func (e *entry) release() {
-	clear(e.found)
-	*e = entry{found: e.found[:0]}
-	spare.Put(e)
-}
-
-func read(attrs pcommon.Map, event, occasion string, where place) *entry {
-	found := spare.Get().(*entry)
-	found.place, found.occasion = where, occasion
-	figures.Read(attrs, &found.call)
-	found.call.Place.Trace = where.trace
+func (e *entry) readAll(attrs pcommon.Map) {
+	figures.Read(attrs, &e.call)
+	e.call.Place.Trace = e.place.trace
 	switch {
-	case event == semconv.EventOutcome:
-		found.readTask(attrs)
-	case found.call.Compaction.Outcome != "":
-		found.readCompaction(occasion)
+	case e.event == semconv.EventOutcome:
+		word := text(attrs, semconv.ContextLedgerTaskOutcome)
+		e.found = append(e.found, one(measureTasks, word))
+		e.markTask(text(attrs, semconv.ContextLedgerOutcomeID), word)
+	case e.call.Compaction.Outcome != "":
+		e.found = compaction(e.found, &e.call)
+		e.markCompaction()
 	default:
-		found.found = measurements(found.found, &found.call)
-		found.readMarks(occasion)
+		e.found = measurements(e.found, &e.call)
+		e.markCall()
 	}
-	return found
+	e.read = true
 }
-
-// readTask reads the end of a task, which is told by one word; another word that comes later is told again.
-func (e *entry) readTask(attrs pcommon.Map) {
-	word := text(attrs, semconv.ContextLedgerTaskOutcome)
-	e.found = []measurement{one(semconv.MetricTasks, pair{semconv.ContextLedgerTaskOutcome, word})}
-	e.known = []string{"t:" + text(attrs, semconv.ContextLedgerOutcomeID) + "\x00" + e.call.Task.ID + "\x00" + word}
-	e.kept = e.known
-}
-
-func (e *entry) readCompaction(occasion string) {
-	e.found = compaction(&e.call)
-	e.known = []string{"c:" + occasion}
-	if id := e.call.Compaction.Event; id != "" {
-		e.known = []string{"c:" + id}
-	}
-	e.kept = e.known
-}
-
-// readMarks finds what tells the call from others. A ledger's own id does so even where a gateway gives two calls the
-// same answer; a record without one is known by the id of its answer, and so is one with it if another instrumentation
-// told that answer before. One without either is known by where and when it was told, and by what a span and a log
-// record of one call say alike.
-func (e *entry) readMarks(occasion string) {
-	id, answer := e.call.Origin.EntryID, e.call.Request.ResponseID
-	switch {
-	case id != "" && answer != "":
-		e.known, e.kept = []string{"e:" + id, answerMark + answer}, []string{"e:" + id, entryAnswerMark + answer}
-	case id != "":
-		e.known = []string{"e:" + id}
-		e.kept = e.known
-	case answer != "":
-		e.known, e.kept = []string{answerMark + answer, entryAnswerMark + answer}, []string{answerMark + answer}
-	default:
-		e.known = []string{e.itself()}
-		e.kept = e.known
-		e.alike(occasion[:len(spanMark)])
-	}
-}
-
-// alike adds what a span and a log record without an id in common say alike: each knows the other one by it, and never
-// one of its own kind, of which two are two calls.
-func (e *entry) alike(own string) {
-	like, other := e.call.Likeness(), spanMark
-	if own == spanMark {
-		other = recordMark
-	}
-	if like != "" {
-		e.known, e.kept = append(e.known[:1:1], other+like), append(e.kept[:1:1], own+like)
-	}
-}
-
-// itself is the mark of the record alone.
-func (e *entry) itself() string { return e.occasion + "\x00" + e.said() }
 
 // lasted gives from when to when the call lasted, in Unix nanoseconds, as far as the record tells.
 func (e *entry) lasted() (from, to int64) {
@@ -186,23 +139,9 @@ func (e *entry) pays() bool {
 }
 
 // remembered is what the window is to remember of the entry.
-func (e *entry) remembered(paid bool) *memory {
-	made := &memory{input: e.input(), output: e.output(), paid: paid}
-	made.from, made.to = e.lasted()
-	return made
-}
-
-// said tells two calls without an id apart that were told at the same time.
-func (e *entry) said() string {
-	c := &e.call
-	return c.Task.Session + "\x00" + c.Model.Requested + "\x00" + digits(c.Usage.Input) + "\x00" + digits(c.Usage.Output)
-}
-
-func digits(count *int64) string {
-	if count == nil {
-		return ""
-	}
-	return strconv.FormatInt(*count, 10)
+func (e *entry) remembered(paid bool) memory {
+	from, to := e.lasted()
+	return memory{from: from, to: to, input: e.input(), output: e.output(), paid: paid}
 }
 
 func text(attrs pcommon.Map, key string) string {

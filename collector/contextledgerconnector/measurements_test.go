@@ -23,7 +23,7 @@ func TestWhatNobodyReportedIsNotKept(t *testing.T) {
 func wholes(c *call.Call) map[string]int64 {
 	found := map[string]int64{}
 	for _, one := range measurements(nil, c) {
-		found[one.metric] = one.whole
+		found[one.of.name] = one.whole
 	}
 	return found
 }

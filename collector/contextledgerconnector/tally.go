@@ -4,8 +4,6 @@ import (
 	"slices"
 	"sort"
 	"time"
-
-	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/semconv"
 )
 
 // Words of what a bound gathered, in the connector's own telemetry.
@@ -24,15 +22,38 @@ type tally struct {
 	counts    map[string]int
 	since     time.Time
 	exceeded  func(bound string)
-	// What is used anew for each measurement: attributes that all of an entry have, those of one, and their spelling.
-	base, attrs []pair
-	key         []byte
+	// What leads to what is there already: the resource of the latest entry, and groups by their resource and words.
+	latest *resource
+	groups map[groupKey]*group
+	// What is used anew for each series: its attributes and their spelling.
+	attrs []pair
+	key   []byte
 }
 
 // resource holds the series of one resource by metric.
 type resource struct {
 	attrs  []pair
 	series map[string]map[string]*series
+}
+
+// group has the series of one resource whose shared attributes have the same words, by what is their own. Gathered says
+// that a bound put one of the words in the place of others.
+type group struct {
+	from     *resource
+	shared   words
+	gathered bool
+	lines    map[line]*series
+}
+
+type groupKey struct {
+	from   *resource
+	shared words
+}
+
+// line is what tells the series of a group apart.
+type line struct {
+	of  *measure
+	own words
 }
 
 // series is one line of a metric: a sum of whole numbers or amounts, or a histogram of amounts.
@@ -65,6 +86,7 @@ func newTally(config *Config, now time.Time, exceeded func(string)) *tally {
 		bounds:    newBounds(config.Limits.Values),
 		resources: map[string]*resource{},
 		counts:    map[string]int{},
+		groups:    map[groupKey]*group{},
 		since:     now,
 		exceeded:  exceeded,
 	}
@@ -81,68 +103,117 @@ func (t *tally) size() int64 {
 	return total
 }
 
-// add counts an entry of a resource.
-func (t *tally) add(from []pair, e *entry, now time.Time) {
-	held, all := t.resource(from), shared(&e.call)
-	t.base = t.fit(t.base[:0], all[:])
+// add counts an entry.
+func (t *tally) add(e *entry, now time.Time) {
+	group := t.group(t.resource(e.from), shared(&e.call))
 	for i := range e.found {
 		m := &e.found[i]
-		t.attrs = t.fit(append(t.attrs[:0], t.base...), m.own[:])
-		t.line(held, m.metric, t.attrs, now).add(m, e.place, t.exemplars)
+		t.series(group, m, now).add(m, e.place, t.exemplars)
 	}
 }
 
-// fit adds the pairs that are told to others.
-func (t *tally) fit(found, pairs []pair) []pair {
-	for _, told := range pairs {
-		if told.value == "" {
+// fit gives the words that are told of attributes, and whether they are the same.
+func (t *tally) fit(names, told words) (words, bool) {
+	fitted, same := told, true
+	for i, word := range told {
+		if word == "" {
 			continue
 		}
-		value, whole := t.bounds.fit(told.key, told.value)
-		if !whole {
+		var whole bool
+		if fitted[i], whole = t.bounds.fit(names[i], word); !whole {
 			t.exceeded(boundValues)
 		}
-		found = append(found, pair{told.key, value})
+		same = same && whole && fitted[i] == word
+	}
+	return fitted, same
+}
+
+func (t *tally) resource(attrs []pair) *resource {
+	if t.latest != nil && slices.Equal(t.latest.attrs, attrs) {
+		return t.latest
+	}
+	t.key = spell(t.key[:0], attrs)
+	held, ok := t.resources[string(t.key)]
+	if !ok {
+		if len(attrs) > 0 && len(t.resources) >= t.limits.Resources {
+			t.exceeded(boundResources)
+			return t.resource(nil)
+		}
+		held = &resource{attrs: slices.Clone(attrs), series: map[string]map[string]*series{}}
+		t.resources[string(t.key)] = held
+	}
+	t.latest = held
+	return held
+}
+
+// group gives the group of what an entry has in common. There are no more of them at a time than series of one metric.
+func (t *tally) group(from *resource, told words) *group {
+	if found, ok := t.groups[groupKey{from, told}]; ok && !found.gathered {
+		return found
+	}
+	fitted, same := t.fit(sharedNames, told)
+	key := groupKey{from, fitted}
+	if found, ok := t.groups[key]; ok {
+		return found
+	}
+	if len(t.groups) >= t.limits.Series {
+		clear(t.groups)
+	}
+	made := &group{from: from, shared: fitted, gathered: !same, lines: map[line]*series{}}
+	t.groups[key] = made
+	return made
+}
+
+// series gives the series that a measurement of a group adds to.
+func (t *tally) series(in *group, m *measurement, now time.Time) *series {
+	if found, ok := in.lines[line{m.of, m.words}]; ok {
+		found.last, found.fresh = now, true
+		return found
+	}
+	own, same := t.fit(m.of.own, m.words)
+	t.attrs = appendPairs(appendPairs(t.attrs[:0], sharedNames, in.shared), m.of.own, own)
+	found, whole := t.line(in.from, m.of, t.attrs, now)
+	if same && whole {
+		in.lines[line{m.of, own}] = found
 	}
 	return found
 }
 
-func (t *tally) resource(attrs []pair) *resource {
-	t.key = spell(t.key[:0], attrs)
-	if held, ok := t.resources[string(t.key)]; ok {
-		return held
+// appendPairs adds the attributes that have a word.
+func appendPairs(to []pair, names, told words) []pair {
+	for i, word := range told {
+		if word != "" {
+			to = append(to, pair{names[i], word})
+		}
 	}
-	if len(attrs) > 0 && len(t.resources) >= t.limits.Resources {
-		t.exceeded(boundResources)
-		return t.resource(nil)
-	}
-	held := &resource{attrs: slices.Clone(attrs), series: map[string]map[string]*series{}}
-	t.resources[string(t.key)] = held
-	return held
+	return to
 }
 
-func (t *tally) line(held *resource, metric string, attrs []pair, now time.Time) *series {
+// line gives the series of a metric with some attributes, and whether it is theirs alone: not the one of what is beyond
+// the bound.
+func (t *tally) line(held *resource, of *measure, attrs []pair, now time.Time) (*series, bool) {
 	t.key = spell(t.key[:0], attrs)
-	lines := held.series[metric]
+	lines := held.series[of.name]
 	if found, ok := lines[string(t.key)]; ok {
 		found.last, found.fresh = now, true
-		return found
+		return found, true
 	}
-	if t.counts[metric] >= t.limits.Series && !isOverflow(attrs) {
+	if t.counts[of.name] >= t.limits.Series && !isOverflow(attrs) {
 		t.exceeded(boundSeries)
-		return t.line(held, metric, []pair{{overflow, "true"}}, now)
+		found, _ := t.line(held, of, []pair{{overflow, "true"}}, now)
+		return found, false
 	}
 	if lines == nil {
 		lines = map[string]*series{}
-		held.series[metric] = lines
+		held.series[of.name] = lines
 	}
 	made := &series{attrs: slices.Clone(attrs), start: t.since, last: now, fresh: true}
-	if limits := semconv.Metrics[metric].Boundaries; limits != nil {
-		made.buckets = make([]uint64, len(limits)+1)
+	if of.boundaries != nil {
+		made.buckets = make([]uint64, len(of.boundaries)+1)
 	}
 	lines[string(t.key)] = made
-	t.counts[metric]++
-	return made
+	t.counts[of.name]++
+	return made, true
 }
 
 func isOverflow(attrs []pair) bool { return len(attrs) == 1 && attrs[0].key == overflow }
@@ -163,7 +234,7 @@ func (s *series) add(m *measurement, where place, exemplars bool) {
 	s.amount += m.amount
 	bucket := 0
 	if s.buckets != nil {
-		bucket = sort.SearchFloat64s(semconv.Metrics[m.metric].Boundaries, m.amount)
+		bucket = sort.SearchFloat64s(m.of.boundaries, m.amount)
 		s.buckets[bucket]++
 	}
 	if !exemplars || where.trace.IsEmpty() {
@@ -181,6 +252,8 @@ func (t *tally) expire(now time.Time) {
 		return
 	}
 	t.bounds.retain(t.pairs)
+	t.latest = nil
+	clear(t.groups)
 }
 
 func (t *tally) dropIdle(before time.Time) bool {
@@ -200,6 +273,7 @@ func (t *tally) dropIdle(before time.Time) bool {
 		}
 		if len(held.series) == 0 {
 			delete(t.resources, key)
+			dropped = true
 		}
 	}
 	return dropped

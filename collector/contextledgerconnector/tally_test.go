@@ -44,7 +44,7 @@ func TestSeriesAreBounded(t *testing.T) {
 	tally := newTally(limited(LimitsConfig{Values: 100, Series: 3, Resources: 10}), noon,
 		func(bound string) { bounds[bound]++ })
 	for i := range 10 {
-		tally.add(nil, calling(fmt.Sprintf("model-%d", i)), noon)
+		tally.add(calling(fmt.Sprintf("model-%d", i)), noon)
 	}
 	assert.Equal(t, map[string]int64{"model-0": 1, "model-1": 1, "model-2": 1, "overflow": 7}, calls(tally, noon))
 	assert.Equal(t, map[string]int{boundSeries: 7}, bounds)
@@ -56,7 +56,9 @@ func TestResourcesAreBounded(t *testing.T) {
 	tally := newTally(limited(LimitsConfig{Values: 100, Series: 100, Resources: 2}), noon,
 		func(bound string) { bounds[bound]++ })
 	for i := range 5 {
-		tally.add([]pair{{"service.name", fmt.Sprint(i)}}, calling("m"), noon)
+		e := calling("m")
+		e.from = []pair{{"service.name", fmt.Sprint(i)}}
+		tally.add(e, noon)
 	}
 	got := map[string]int64{}
 	for _, from := range written(tally, noon).ResourceMetrics().All() {
@@ -72,15 +74,15 @@ func TestResourcesAreBounded(t *testing.T) {
 func TestIdleSeriesAreForgotten(t *testing.T) {
 	tally := newTally(limited(LimitsConfig{Values: 2, Series: 2, Resources: 1, Idle: time.Hour}), noon, func(string) {})
 	for _, name := range []string{"a", "b", "c"} {
-		tally.add(nil, calling(name), noon)
+		tally.add(calling(name), noon)
 	}
 	later := noon.Add(50 * time.Minute)
-	tally.add(nil, calling("a"), later)
+	tally.add(calling("a"), later)
 	tally.settle(later, false)
 	latest := noon.Add(90 * time.Minute)
 	tally.expire(latest)
 	assert.Equal(t, map[string]int64{"a": 2}, calls(tally, latest))
-	tally.add(nil, calling("c"), latest)
+	tally.add(calling("c"), latest)
 	assert.Equal(t, map[string]int64{"a": 2, "c": 1}, calls(tally, latest))
 	assert.EqualValues(t, 2, tally.size())
 	for _, line := range tally.resources[""].series[semconv.MetricCalls] {
@@ -97,7 +99,7 @@ func TestIdleSeriesAreForgotten(t *testing.T) {
 // What was not told yet is not forgotten, however long ago its call was.
 func TestIdleSeriesAreToldBeforeTheyAreForgotten(t *testing.T) {
 	tally := newTally(limited(LimitsConfig{Values: 2, Series: 2, Resources: 1, Idle: time.Second}), noon, func(string) {})
-	tally.add(nil, calling("a"), noon)
+	tally.add(calling("a"), noon)
 	var told []map[string]int64
 	for minutes := range 4 {
 		now := noon.Add(time.Duration(minutes+1) * time.Minute)
@@ -116,9 +118,9 @@ func TestExemplars(t *testing.T) {
 		e.call.Request.TimeToFirstToken = &seconds
 		e.found = measurements(nil, &e.call)
 		e.place = place{pcommon.TraceID{1}, pcommon.SpanID{byte(i + 1)}, 0, pcommon.Timestamp(i)}
-		tally.add(nil, e, noon)
+		tally.add(e, noon)
 	}
-	tally.add(nil, calling("m"), noon)
+	tally.add(calling("m"), noon)
 	got := map[string][]string{}
 	metrics := written(tally, noon).ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics()
 	for _, metric := range metrics.All() {
@@ -149,7 +151,7 @@ func limited(limits LimitsConfig) *Config {
 
 // calling is an entry of a call of which the model alone is known.
 func calling(model string) *entry {
-	e := &entry{call: call.Call{Model: call.Model{Requested: model}}}
+	e := &entry{call: call.Call{Model: call.Model{Requested: model}}, read: true}
 	e.found = measurements(nil, &e.call)
 	return e
 }

@@ -82,7 +82,7 @@ func TestMetadataIsTrue(t *testing.T) {
 	assert.Len(t, said.Telemetry.Metrics, 5)
 }
 
-// A step that breaks is counted, and what comes after it is not held up.
+// A step that breaks is counted, and what comes after it is not held up; a record that broke while it was read is none.
 func TestBrokenStep(t *testing.T) {
 	heard := componenttest.NewTelemetry()
 	t.Cleanup(func() { require.NoError(t, heard.Shutdown(context.Background())) })
@@ -95,9 +95,9 @@ func TestBrokenStep(t *testing.T) {
 		defer made.mu.Unlock()
 		panic("what the user said")
 	})
-	found := batch{}
-	found.take(calling("m"))
-	made.count(context.Background(), &found)
+	broken := calling("n")
+	broken.read = false
+	made.count(context.Background(), &batch{entries: []*entry{broken, calling("m")}, many: 2})
 	assert.EqualValues(t, 1, made.series())
 	assert.Equal(t, map[string]int64{"read": 0, "count": 1, "flush": 0}, sums(t, heard, "otelcol_connector_context_ledger_errors"))
 	require.NoError(t, made.stop(context.Background()))

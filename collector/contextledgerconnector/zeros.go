@@ -17,8 +17,8 @@ func zeros(telemetry *metadata.TelemetryBuilder) {
 	for _, result := range results {
 		telemetry.ConnectorContextLedgerEntries.Add(ctx, 0, result)
 	}
-	for _, bound := range [...]string{boundValues, boundSeries, boundResources} {
-		telemetry.ConnectorContextLedgerOverflow.Add(ctx, 0, guard.By("bound", bound))
+	for _, bound := range beyond {
+		telemetry.ConnectorContextLedgerOverflow.Add(ctx, 0, bound)
 	}
 	for _, stage := range stages {
 		telemetry.ConnectorContextLedgerErrors.Add(ctx, 0, guard.By("stage", stage))
