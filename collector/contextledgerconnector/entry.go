@@ -32,15 +32,17 @@ type entry struct {
 	found []measurement
 	// marks by which the window knows it, and those by which the window is to know it from now on.
 	known, kept []mark
-	// text is where marks are spelled.
-	text []byte
+	// text is where marks are spelled, and counts is where the counts of the call are.
+	text    []byte
+	counts  [12]int64
+	counted int
 }
 
 // clear makes it an entry of which nothing is known, and keeps its room.
 func (e *entry) clear() {
 	e.call, e.place, e.told, e.event, e.read, e.from = call.Call{}, place{}, 0, "", false, nil
 	clear(e.found)
-	e.found, e.known, e.kept = e.found[:0], e.known[:0], e.kept[:0]
+	e.found, e.known, e.kept, e.counted = e.found[:0], e.known[:0], e.kept[:0], 0
 }
 
 // marked says whether it stands on a record who counts it; most records are none of ours.
@@ -63,34 +65,8 @@ func (e *entry) readRecord(record plog.LogRecord) {
 	e.readAll(record.Attributes())
 }
 
-// figures reads what is counted of an entry, or tells it from others.
-var figures = call.NewReader(
-	semconv.ContextLedgerAttemptID, semconv.ContextLedgerSessionSource, semconv.ContextLedgerParentSessionID,
-	semconv.ContextLedgerForkOf, semconv.ContextLedgerTaskOutcome, semconv.ContextLedgerEndpoint, semconv.ContextLedgerAPI,
-	semconv.ContextLedgerModelServed, semconv.ContextLedgerModelVersion, semconv.ContextLedgerReasoningEffort,
-	semconv.ContextLedgerReasoningEffortRequested, semconv.ContextLedgerClientVersion, semconv.ContextLedgerContextWindow,
-	semconv.ContextLedgerRoute, semconv.ContextLedgerPolicyHash, semconv.ContextLedgerPolicyWireHash,
-	semconv.ContextLedgerToolSchemaHash, semconv.ContextLedgerToolWireHash, semconv.ContextLedgerToolContractHash,
-	semconv.ContextLedgerRepoSnapshot, semconv.ContextLedgerSummaryHash, semconv.ContextLedgerSummaryTrusted,
-	semconv.ContextLedgerHistoryLength, semconv.ContextLedgerContextIdentity, semconv.ContextLedgerCacheIdentity,
-	semconv.ContextLedgerPrefixLocator, semconv.ContextLedgerCacheWrite5MTokens, semconv.ContextLedgerCacheWrite1HTokens,
-	semconv.ContextLedgerCacheWrite30MTokens, semconv.ContextLedgerCacheWrite12HTokens, semconv.ContextLedgerReasoningTokens,
-	semconv.ContextLedgerUsageSource, semconv.ContextLedgerUsageFlags, semconv.ContextLedgerJudgedBy,
-	semconv.ContextLedgerMissDetail, semconv.ContextLedgerMissSecondary, semconv.ContextLedgerMissEvidence,
-	semconv.ContextLedgerMissConfidence, semconv.ContextLedgerMissSignificant, semconv.ContextLedgerMissPositionSegment,
-	semconv.ContextLedgerMissPositionIndex, semconv.ContextLedgerMissPositionName, semconv.ContextLedgerMissPositionOffset,
-	semconv.ContextLedgerMissPositionKind, semconv.ContextLedgerIdleSeconds, semconv.ContextLedgerRetentionSeconds,
-	semconv.ContextLedgerProviderVerdict, semconv.ContextLedgerProcessOutcome, semconv.ContextLedgerProcessCause,
-	semconv.ContextLedgerFinishReasons, semconv.ContextLedgerCallEnd, semconv.ContextLedgerStream,
-	semconv.ContextLedgerToolCalls, semconv.ContextLedgerTimeToFirstContent, semconv.ContextLedgerCostCurrency,
-	semconv.ContextLedgerCostSource, semconv.ContextLedgerCostMissing, semconv.ContextLedgerCompactionSummaryHash,
-	semconv.ContextLedgerCompactionValidator, semconv.ContextLedgerCompactionReason,
-	semconv.ContextLedgerCompactionEstimated, semconv.ContextLedgerDialectRule, semconv.ContextLedgerDigestScheme,
-	semconv.ContextLedgerLedgerVersion, semconv.ContextLedgerLedgerError, semconv.ContextLedgerTruncated,
-)
-
 func (e *entry) readAll(attrs pcommon.Map) {
-	figures.Read(attrs, &e.call)
+	e.readCall(attrs)
 	e.call.Place.Trace = e.place.trace
 	switch {
 	case e.event == semconv.EventOutcome:

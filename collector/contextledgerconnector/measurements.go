@@ -25,13 +25,18 @@ type words [4]string
 // measure is a metric that entries are counted by, with the names of its own attributes.
 type measure struct {
 	name       string
+	number     byte
 	own        words
 	boundaries []float64
 }
 
+// measures are all of them, by number.
+var measures []*measure
+
 func newMeasure(name string, own ...string) *measure {
-	made := &measure{name: name, boundaries: semconv.Metrics[name].Boundaries}
+	made := &measure{name: name, number: byte(len(measures)), boundaries: semconv.Metrics[name].Boundaries}
 	copy(made.own[:], own)
+	measures = append(measures, made)
 	return made
 }
 

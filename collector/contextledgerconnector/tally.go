@@ -1,6 +1,7 @@
 package contextledgerconnector
 
 import (
+	"encoding/binary"
 	"slices"
 	"sort"
 	"time"
@@ -22,38 +23,24 @@ type tally struct {
 	counts    map[string]int
 	since     time.Time
 	exceeded  func(bound string)
-	// What leads to what is there already: the resource of the latest entry, and groups by their resource and words.
+	// What leads to what is there already: the resource of the latest entry, and series by the shape of entries.
 	latest *resource
-	groups map[groupKey]*group
-	// What is used anew for each series: its attributes and their spelling.
-	attrs []pair
-	key   []byte
+	shapes map[shape][]*series
+	// What is used anew for each entry: attributes that all of its measurements have, those of one, and spellings.
+	base, attrs []pair
+	key, words  []byte
+}
+
+// shape is what the measurements of an entry are told under, all together.
+type shape struct {
+	from  *resource
+	words string
 }
 
 // resource holds the series of one resource by metric.
 type resource struct {
 	attrs  []pair
 	series map[string]map[string]*series
-}
-
-// group has the series of one resource whose shared attributes have the same words, by what is their own. Gathered says
-// that a bound put one of the words in the place of others.
-type group struct {
-	from     *resource
-	shared   words
-	gathered bool
-	lines    map[line]*series
-}
-
-type groupKey struct {
-	from   *resource
-	shared words
-}
-
-// line is what tells the series of a group apart.
-type line struct {
-	of  *measure
-	own words
 }
 
 // series is one line of a metric: a sum of whole numbers or amounts, or a histogram of amounts.
@@ -86,7 +73,7 @@ func newTally(config *Config, now time.Time, exceeded func(string)) *tally {
 		bounds:    newBounds(config.Limits.Values),
 		resources: map[string]*resource{},
 		counts:    map[string]int{},
-		groups:    map[groupKey]*group{},
+		shapes:    map[shape][]*series{},
 		since:     now,
 		exceeded:  exceeded,
 	}
@@ -105,27 +92,71 @@ func (t *tally) size() int64 {
 
 // add counts an entry.
 func (t *tally) add(e *entry, now time.Time) {
-	group := t.group(t.resource(e.from), shared(&e.call))
-	for i := range e.found {
-		m := &e.found[i]
-		t.series(group, m, now).add(m, e.place, t.exemplars)
+	from := t.resource(e.from)
+	t.words = e.spell(t.words[:0])
+	lines, known := t.shapes[shape{from, string(t.words)}]
+	if !known {
+		lines = t.lines(from, e, now)
+	}
+	for i, line := range lines {
+		line.last, line.fresh = now, true
+		line.add(&e.found[i], e.place, t.exemplars)
 	}
 }
 
-// fit gives the words that are told of attributes, and whether they are the same.
-func (t *tally) fit(names, told words) (words, bool) {
-	fitted, same := told, true
+// spell writes what the measurements of an entry are told under, so that two entries are equal where their words are.
+func (e *entry) spell(into []byte) []byte {
+	into = shared(&e.call).spell(into)
+	for i := range e.found {
+		into = e.found[i].words.spell(append(into, e.found[i].of.number))
+	}
+	return into
+}
+
+func (w words) spell(into []byte) []byte {
+	for _, word := range w {
+		into = append(binary.AppendUvarint(into, uint64(len(word))), word...)
+	}
+	return into
+}
+
+// lines gives the series of the measurements of an entry, and remembers them by its shape: not those of entries of which
+// a bound gathers something, which is counted each time. No more shapes are known at a time than series of one metric.
+func (t *tally) lines(from *resource, e *entry, now time.Time) []*series {
+	found := make([]*series, len(e.found))
+	base, whole := t.fit(t.base[:0], sharedNames, shared(&e.call))
+	for i := range e.found {
+		m := &e.found[i]
+		attrs, same := t.fit(append(t.attrs[:0], base...), m.of.own, m.words)
+		line, alone := t.line(from, m.of, attrs, now)
+		found[i], whole = line, whole && same && alone
+		t.attrs = attrs
+	}
+	if t.base = base; !whole {
+		return found
+	}
+	if len(t.shapes) >= t.limits.Series {
+		clear(t.shapes)
+	}
+	t.shapes[shape{from, string(t.words)}] = found
+	return found
+}
+
+// fit adds the attributes that are told, and says whether all words of them are as they came.
+func (t *tally) fit(to []pair, names, told words) ([]pair, bool) {
+	same := true
 	for i, word := range told {
 		if word == "" {
 			continue
 		}
-		var whole bool
-		if fitted[i], whole = t.bounds.fit(names[i], word); !whole {
+		fitted, whole := t.bounds.fit(names[i], word)
+		if !whole {
 			t.exceeded(boundValues)
 		}
-		same = same && whole && fitted[i] == word
+		same = same && whole && fitted == word
+		to = append(to, pair{names[i], fitted})
 	}
-	return fitted, same
+	return to, same
 }
 
 func (t *tally) resource(attrs []pair) *resource {
@@ -146,56 +177,12 @@ func (t *tally) resource(attrs []pair) *resource {
 	return held
 }
 
-// group gives the group of what an entry has in common. There are no more of them at a time than series of one metric.
-func (t *tally) group(from *resource, told words) *group {
-	if found, ok := t.groups[groupKey{from, told}]; ok && !found.gathered {
-		return found
-	}
-	fitted, same := t.fit(sharedNames, told)
-	key := groupKey{from, fitted}
-	if found, ok := t.groups[key]; ok {
-		return found
-	}
-	if len(t.groups) >= t.limits.Series {
-		clear(t.groups)
-	}
-	made := &group{from: from, shared: fitted, gathered: !same, lines: map[line]*series{}}
-	t.groups[key] = made
-	return made
-}
-
-// series gives the series that a measurement of a group adds to.
-func (t *tally) series(in *group, m *measurement, now time.Time) *series {
-	if found, ok := in.lines[line{m.of, m.words}]; ok {
-		found.last, found.fresh = now, true
-		return found
-	}
-	own, same := t.fit(m.of.own, m.words)
-	t.attrs = appendPairs(appendPairs(t.attrs[:0], sharedNames, in.shared), m.of.own, own)
-	found, whole := t.line(in.from, m.of, t.attrs, now)
-	if same && whole {
-		in.lines[line{m.of, own}] = found
-	}
-	return found
-}
-
-// appendPairs adds the attributes that have a word.
-func appendPairs(to []pair, names, told words) []pair {
-	for i, word := range told {
-		if word != "" {
-			to = append(to, pair{names[i], word})
-		}
-	}
-	return to
-}
-
 // line gives the series of a metric with some attributes, and whether it is theirs alone: not the one of what is beyond
 // the bound.
 func (t *tally) line(held *resource, of *measure, attrs []pair, now time.Time) (*series, bool) {
 	t.key = spell(t.key[:0], attrs)
 	lines := held.series[of.name]
 	if found, ok := lines[string(t.key)]; ok {
-		found.last, found.fresh = now, true
 		return found, true
 	}
 	if t.counts[of.name] >= t.limits.Series && !isOverflow(attrs) {
@@ -253,7 +240,7 @@ func (t *tally) expire(now time.Time) {
 	}
 	t.bounds.retain(t.pairs)
 	t.latest = nil
-	clear(t.groups)
+	clear(t.shapes)
 }
 
 func (t *tally) dropIdle(before time.Time) bool {

@@ -178,3 +178,32 @@ func values(metrics pmetric.Metrics) map[string]int64 {
 	}
 	return found
 }
+
+// Entries whose words only together read alike are told apart, and what a bound gathered is told so each time.
+func TestShapesAreToldApart(t *testing.T) {
+	bounds := map[string]int{}
+	tally := newTally(limited(LimitsConfig{Values: 3, Series: 100, Resources: 1}), noon,
+		func(bound string) { bounds[bound]++ })
+	for range 2 {
+		for _, model := range []string{"a", "ab", "a\x00", "d"} {
+			tally.add(calling(model), noon)
+		}
+	}
+	assert.Equal(t, map[string]int64{"a": 2, "ab": 2, "a\x00": 2, "_OTHER": 2}, calls(tally, noon))
+	assert.Equal(t, map[string]int{boundValues: 2}, bounds)
+	assert.Len(t, tally.shapes, 3)
+}
+
+// However many shapes come, no more are known at a time than a metric can have series.
+func TestShapesAreBounded(t *testing.T) {
+	tally := newTally(limited(LimitsConfig{Values: 100, Series: 10, Resources: 1}), noon, func(string) {})
+	for i := range 100 {
+		e := calling("m")
+		for range i % 20 {
+			e.found = append(e.found, one(measureIdentityChanges, "effort"))
+		}
+		tally.add(e, noon)
+		assert.LessOrEqual(t, len(tally.shapes), 10)
+	}
+	assert.Equal(t, map[string]int64{"m": 100}, calls(tally, noon))
+}
