@@ -3,6 +3,7 @@ package otlpgrpcexporter_test
 import (
 	"context"
 	"net"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
+	consumers "go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/exporter/otlpexporter"
@@ -25,6 +27,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 	"go.uber.org/goleak"
+	"go.yaml.in/yaml/v3"
 	"google.golang.org/grpc"
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/otlpgrpcexporter"
@@ -51,16 +54,30 @@ func TestWhoWantsACopy(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			all := exporters(t, map[string]any{"sending_queue": c.queue})
-			for _, changes := range []bool{
-				all.traces.Capabilities().MutatesData, all.metrics.Capabilities().MutatesData, all.logs.Capabilities().MutatesData,
-			} {
-				assert.Equal(t, c.changes, changes)
-			}
-			for _, one := range []component.Component{all.traces, all.metrics, all.logs} {
-				assert.Equal(t, c.batches, one.(interface{ ExporterHelperBatchingEnabled() bool }).ExporterHelperBatchingEnabled())
+			for _, one := range all.all() {
+				assert.Equal(t, c.changes, one.(consumer).Capabilities().MutatesData)
+				assert.Equal(t, c.batches, one.(batching).ExporterHelperBatchingEnabled())
 				require.NoError(t, one.Shutdown(context.Background()))
 			}
 		})
+	}
+}
+
+// The gateway's pipelines are read by a connector and the exporter side by side, and copied for none of them.
+func TestTheGatewayCopiesNothing(t *testing.T) {
+	written, err := os.ReadFile("../configs/gateway.yaml")
+	require.NoError(t, err)
+	var gateway struct {
+		Exporters struct {
+			OTLP map[string]any `yaml:"otlp_grpc"`
+		}
+	}
+	require.NoError(t, yaml.Unmarshal(written, &gateway))
+	queue := gateway.Exporters.OTLP["sending_queue"]
+	require.NotNil(t, queue.(map[string]any)["batch"])
+	for _, one := range exporters(t, map[string]any{"sending_queue": queue}).all() {
+		assert.False(t, one.(consumer).Capabilities().MutatesData)
+		require.NoError(t, one.Shutdown(context.Background()))
 	}
 }
 
@@ -85,7 +102,7 @@ func TestWhatIsStoredIsOnlyRead(t *testing.T) {
 		},
 	})
 	kept := open(t)
-	for _, one := range []component.Component{all.traces, all.metrics, all.logs} {
+	for _, one := range all.all() {
 		require.NoError(t, one.Start(context.Background(), kept))
 	}
 	names := []string{"a", "b", "c", "d", "e", "f", "g"}
@@ -107,7 +124,7 @@ func TestWhatIsStoredIsOnlyRead(t *testing.T) {
 	}
 	twice := slices.Sorted(slices.Values(slices.Concat(names, names)))
 	assert.Eventually(t, func() bool { return heard.has(twice) }, time.Minute, 10*time.Millisecond)
-	for _, one := range []component.Component{all.traces, all.metrics, all.logs} {
+	for _, one := range all.all() {
 		require.NoError(t, one.Shutdown(context.Background()))
 	}
 }
@@ -118,6 +135,14 @@ type made struct {
 	metrics exporter.Metrics
 	logs    exporter.Logs
 }
+
+func (m made) all() []component.Component { return []component.Component{m.traces, m.metrics, m.logs} }
+
+// consumer is what a pipeline asks of an exporter, batching what the service asks besides.
+type (
+	consumer interface{ Capabilities() consumers.Capabilities }
+	batching interface{ ExporterHelperBatchingEnabled() bool }
+)
 
 func exporters(t *testing.T, settings map[string]any) made {
 	t.Helper()
