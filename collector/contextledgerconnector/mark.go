@@ -2,6 +2,7 @@ package contextledgerconnector
 
 import (
 	"encoding/binary"
+	"math/rand/v2"
 	"strconv"
 
 	"github.com/zeebo/xxh3"
@@ -43,13 +44,16 @@ func (k *kinds) add(one kind) { *k |= 1 << one }
 
 func (k kinds) has(one kind) bool { return k>>one&1 != 0 }
 
+// seed keeps anybody from choosing ids whose hashes share a place.
+var seed = rand.Uint64()
+
 // mark gives the mark of texts.
 func (e *entry) mark(of kind, texts ...string) mark {
 	e.text = append(e.text[:0], byte(of))
 	for _, text := range texts {
 		e.text = append(append(e.text, text...), 0)
 	}
-	return mark{xxh3.Hash(e.text), of}
+	return mark{xxh3.HashSeed(e.text, seed), of}
 }
 
 // knownBy sets the one mark by which the window knows the entry, and is to know it.

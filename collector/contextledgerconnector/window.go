@@ -15,7 +15,7 @@ type window struct {
 // generation has what was remembered in one stretch of time: memories by number, from 1 on, and marks that lead to them.
 // Neither holds pointers, so that a collection of garbage passes by both, however many there are.
 type generation struct {
-	marks map[uint64]int32
+	marks table
 	// of has the kinds of the marks: where nobody told of an answer without an entry, nobody need look for one.
 	of   kinds
 	held []*[block]memory
@@ -36,10 +36,7 @@ type memory struct {
 }
 
 func newWindow(config DedupConfig, now time.Time) *window {
-	return &window{
-		span: config.Window, most: config.MaxEntries, started: now,
-		young: generation{marks: map[uint64]int32{}}, old: generation{marks: map[uint64]int32{}},
-	}
+	return &window{span: config.Window, most: config.MaxEntries, started: now}
 }
 
 // find gives what is remembered of the call that an entry tells, nil if it is not known. Of several that it may be it is
@@ -58,7 +55,7 @@ func (w *window) find(e *entry) *memory {
 
 // has tells whether a mark is known.
 func (w *window) has(one mark) bool {
-	return w.young.marks[one.hash] != 0 || w.old.marks[one.hash] != 0
+	return w.young.find(one) != 0 || w.old.find(one) != 0
 }
 
 // add remembers an entry by the marks.
@@ -81,7 +78,7 @@ func (w *window) age(now time.Time) {
 
 // clear forgets everything and keeps the room for as much.
 func (g *generation) clear() {
-	clear(g.marks)
+	g.marks.clear()
 	g.many, g.of = 0, 0
 }
 
@@ -92,7 +89,7 @@ func (g *generation) find(known mark) int32 {
 	if !g.of.has(known.of) {
 		return 0
 	}
-	return g.marks[known.hash]
+	return g.marks.get(known.hash)
 }
 
 func (g *generation) add(marks []mark, one memory) {
@@ -103,10 +100,10 @@ func (g *generation) add(marks []mark, one memory) {
 	added := g.at(g.many)
 	*added = one
 	for _, mark := range marks {
-		if earlier := g.marks[mark.hash]; earlier != 0 && earlier != g.many && mark.of.shared() {
+		if earlier := g.marks.get(mark.hash); earlier != 0 && earlier != g.many && mark.of.shared() {
 			added.earlier = earlier
 		}
-		g.marks[mark.hash] = g.many
+		g.marks.set(mark.hash, g.many)
 		g.of.add(mark.of)
 	}
 }
