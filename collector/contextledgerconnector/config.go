@@ -40,7 +40,7 @@ type Config struct {
 type DedupConfig struct {
 	// Window is how long an entry is known for certain, unless MaxEntries others came meanwhile.
 	Window time.Duration `mapstructure:"window"`
-	// MaxEntries is how many entries are known for certain; up to twice as many are held, of some 100 bytes each.
+	// MaxEntries is how many entries are known for certain; up to twice as many are held, of some 130 bytes each.
 	MaxEntries int `mapstructure:"max_entries"`
 
 	_ struct{}
