@@ -239,7 +239,6 @@ func (t *tally) expire(now time.Time) {
 		return
 	}
 	t.bounds.retain(t.pairs)
-	t.latest = nil
 	clear(t.shapes)
 }
 
@@ -260,7 +259,7 @@ func (t *tally) dropIdle(before time.Time) bool {
 		}
 		if len(held.series) == 0 {
 			delete(t.resources, key)
-			dropped = true
+			t.latest = nil
 		}
 	}
 	return dropped
