@@ -44,7 +44,7 @@ func (k *kinds) add(one kind) { *k |= 1 << one }
 
 func (k kinds) has(one kind) bool { return k>>one&1 != 0 }
 
-// seed keeps anybody from choosing ids whose hashes share a place.
+// seed keeps anybody from choosing ids that would be taken for one another.
 var seed = rand.Uint64()
 
 // mark gives the mark of texts.

@@ -15,7 +15,7 @@ type window struct {
 // generation has what was remembered in one stretch of time: memories by number, from 1 on, and marks that lead to them.
 // Neither holds pointers, so that a collection of garbage passes by both, however many there are.
 type generation struct {
-	marks table
+	marks map[uint64]int32
 	// of has the kinds of the marks: where nobody told of an answer without an entry, nobody need look for one.
 	of   kinds
 	held []*[block]memory
@@ -78,7 +78,7 @@ func (w *window) age(now time.Time) {
 
 // clear forgets everything and keeps the room for as much.
 func (g *generation) clear() {
-	g.marks.clear()
+	clear(g.marks)
 	g.many, g.of = 0, 0
 }
 
@@ -89,21 +89,24 @@ func (g *generation) find(known mark) int32 {
 	if !g.of.has(known.of) {
 		return 0
 	}
-	return g.marks.get(known.hash)
+	return g.marks[known.hash]
 }
 
 func (g *generation) add(marks []mark, one memory) {
 	if int(g.many) == len(g.held)*block {
 		g.held = append(g.held, new([block]memory))
 	}
+	if g.marks == nil {
+		g.marks = map[uint64]int32{}
+	}
 	g.many++
 	added := g.at(g.many)
 	*added = one
 	for _, mark := range marks {
-		if earlier := g.marks.get(mark.hash); earlier != 0 && earlier != g.many && mark.of.shared() {
+		if earlier := g.marks[mark.hash]; earlier != 0 && earlier != g.many && mark.of.shared() {
 			added.earlier = earlier
 		}
-		g.marks.set(mark.hash, g.many)
+		g.marks[mark.hash] = g.many
 		g.of.add(mark.of)
 	}
 }
