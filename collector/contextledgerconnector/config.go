@@ -60,11 +60,14 @@ type LimitsConfig struct {
 	_ struct{}
 }
 
+// zeroFirst is longer than Prometheus takes from one scrape to the next unless it is told otherwise, a minute.
+const zeroFirst = 70 * time.Second
+
 func createDefaultConfig() component.Config {
 	return &Config{
 		FlushInterval:          15 * time.Second,
 		AggregationTemporality: cumulative,
-		ZeroFirst:              30 * time.Second,
+		ZeroFirst:              zeroFirst,
 		Dedup:                  DedupConfig{Window: 10 * time.Minute, MaxEntries: 100_000},
 		Limits:                 LimitsConfig{Values: 200, Series: 10_000, Resources: 500, Idle: 24 * time.Hour},
 		ResourceAttributes:     []string{"service.name", "service.namespace", "deployment.environment.name"},
