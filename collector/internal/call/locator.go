@@ -33,12 +33,14 @@ func ReadBoundary(text string) (Boundary, bool) {
 
 // leading reads the digits before the first colon.
 func leading(text string) (found int64, rest string, whole bool) {
-	colon := strings.IndexByte(text, ':')
-	if colon < 0 {
-		return 0, "", false
+	for at := 0; at < len(text) && at <= maxDigits; at++ {
+		digit := text[at] - '0'
+		if digit > 9 {
+			return found, text[at+1:], text[at] == ':' && at > 0
+		}
+		found = 10*found + int64(digit)
 	}
-	found, whole = number(text[:colon])
-	return found, text[colon+1:], whole
+	return 0, "", false
 }
 
 // String gives the boundary as a locator tells it.
