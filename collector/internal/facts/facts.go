@@ -303,11 +303,14 @@ func Reaches(model, first string) bool {
 // version reads a name that begins with lower-case letters, a dash and a number, perhaps with another one after a dot; no
 // family is none.
 func version(model string) (family string, major, minor int) {
-	rest := strings.TrimLeft(model, "abcdefghijklmnopqrstuvwxyz")
-	if rest == model || !strings.HasPrefix(rest, "-") {
+	dash := 0
+	for dash < len(model) && model[dash] >= 'a' && model[dash] <= 'z' {
+		dash++
+	}
+	if dash == 0 || dash == len(model) || model[dash] != '-' {
 		return "", 0, 0
 	}
-	first, after := digits(rest[1:])
+	first, after := digits(model[dash+1:])
 	if first == "" {
 		return "", 0, 0
 	}
@@ -315,12 +318,15 @@ func version(model string) (family string, major, minor int) {
 		second, _ := digits(after[1:])
 		minor = numeral(second)
 	}
-	return model[:len(model)-len(rest)], numeral(first), minor
+	return model[:dash], numeral(first), minor
 }
 
 func digits(text string) (found, rest string) {
-	rest = strings.TrimLeft(text, "0123456789")
-	return text[:len(text)-len(rest)], rest
+	end := 0
+	for end < len(text) && text[end] >= '0' && text[end] <= '9' {
+		end++
+	}
+	return text[:end], text[end:]
 }
 
 func numeral(digits string) int {

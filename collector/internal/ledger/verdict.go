@@ -82,14 +82,13 @@ func (s *State) stand(c *call.Call, found call.Verdict, changed []string, compar
 // compare judges a call by the trace of an earlier one. By counts alone nobody knows which call it goes on from; the
 // identity is told as far as both calls told digests of its parts.
 func (s *State) compare(c *call.Call, one *traces.Case) {
+	if stands(c) || c.Ours() && !one.Link.Located {
+		return // most entries come with a verdict that stands: what would be found out is not needed
+	}
 	found := verdict(one, traces.Judge(one))
-	switch {
-	case one.Link.Located:
+	if one.Link.Located || one.Told() {
 		s.stand(c, found, one.Changed(), one.Link.Head.Entry)
-	case c.Ours() || stands(c):
-	case one.Told():
-		s.stand(c, found, one.Changed(), one.Link.Head.Entry)
-	default:
+	} else {
 		c.Judge(found)
 	}
 }

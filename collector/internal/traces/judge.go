@@ -272,8 +272,11 @@ func written(count int64) string {
 
 // Plateau is how many calls in a row, this one included, missed and read the same count as the one before.
 func (c *Case) Plateau() int {
-	head, short := c.Link.Head, c.Shortfall()
-	if head == nil || short == nil || *short == 0 || head.Cached != *c.Usage.CacheRead {
+	head := c.Link.Head
+	if head == nil || c.Usage.CacheRead == nil || head.Cached != *c.Usage.CacheRead {
+		return 0
+	}
+	if short := c.Shortfall(); short == nil || *short == 0 {
 		return 0
 	}
 	return head.Plateau + 1

@@ -45,7 +45,6 @@ type Past struct {
 // comes so late that nothing else is known is Late.
 func Find(past Past, now *Trace) Link {
 	var best Link
-	var most [ranks]float64
 	late := false
 	for _, head := range past.Calls {
 		if head.Opened > now.Opened {
@@ -56,8 +55,8 @@ func Find(past Past, now *Trace) Link {
 		if !admitted {
 			continue
 		}
-		if rank := link.rank(now, past.AliveSince); best.Head == nil || slices.Compare(rank[:], most[:]) > 0 {
-			best, most = link, rank
+		if best.Head == nil || link.goesBefore(&best, now, past.AliveSince) {
+			best = link
 		}
 	}
 	best.Late = best.Head == nil && late
@@ -144,8 +143,24 @@ func byCounts(head, now *Trace, compacted bool) (Link, bool) {
 	return link, compacted || float64(now.Tokens) >= grownTo*float64(head.Tokens)
 }
 
-var strength = map[string]float64{
-	lineage.Repeats: 4, lineage.Extends: 4, lineage.Continues: 3, lineage.Rewrites: 3, lineage.Rewinds: 2, lineage.Departs: 1,
+// strength is how much a relation tells of two calls.
+func strength(relation string) float64 {
+	switch relation {
+	case lineage.Repeats, lineage.Extends:
+		return 4
+	case lineage.Continues, lineage.Rewrites:
+		return 3
+	case lineage.Rewinds:
+		return 2
+	default: // lineage.Departs
+		return 1
+	}
+}
+
+// goesBefore says whether a link is more likely than another one.
+func (l *Link) goesBefore(other *Link, now *Trace, aliveSince float64) bool {
+	mine, its := l.rank(now, aliveSince), other.rank(now, aliveSince)
+	return slices.Compare(mine[:], its[:]) > 0
 }
 
 // ranks is by how many numbers links are ordered.
@@ -153,11 +168,11 @@ const ranks = 7
 
 // rank is a link's place among those that are possible, the most telling number first.
 func (l *Link) rank(now *Trace, aliveSince float64) [ranks]float64 {
-	order := strength[l.Relation]
+	order := strength(l.Relation)
 	alive := l.Head.Closed >= aliveSince
 	sameCache := l.Head.Parts.Cache == now.Parts.Cache
 	return [ranks]float64{
-		truth(order == strength[lineage.Extends] && alive && sameCache), truth(l.Head.Model == now.Model), order,
+		truth(order == strength(lineage.Extends) && alive && sameCache), truth(l.Head.Model == now.Model), order,
 		truth(l.Shared >= 0 && alive), float64(l.Shared), l.carried(now), l.Head.Opened,
 	}
 }
