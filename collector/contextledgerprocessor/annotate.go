@@ -34,18 +34,20 @@ func (r *record) reset() {
 	r.kind, r.attrs = normalise.None, pcommon.Map{}
 }
 
-// sighted is what was read from a batch: the records that tell of something, and of every one its dialect, in order.
+// sighted are the records of a batch that tell of something.
 type sighted struct {
-	found    []*record
-	dialects []string
-	spare    *record
+	found []*record
+	spare *record
 }
 
 // unread is in the place of the dialect of a record that could not be read.
 const unread = "*"
 
-// read keeps what a step reads into a record, where it is told of anything. One that breaks tells of nothing.
-func (d *desk) read(ctx context.Context, into *sighted, attrs pcommon.Map, step func(*call.Call) (normalise.Kind, string)) {
+// read keeps what a step reads into a record, where it is told of anything, and gives its dialect. One that breaks tells of
+// nothing.
+func (d *desk) read(
+	ctx context.Context, into *sighted, attrs pcommon.Map, step func(*call.Call) (normalise.Kind, string),
+) string {
 	if into.spare == nil {
 		into.spare = records.Get().(*record)
 	}
@@ -54,7 +56,6 @@ func (d *desk) read(ctx context.Context, into *sighted, attrs pcommon.Map, step 
 		into.spare.kind, dialect = step(&into.spare.call)
 		whole = true
 	})
-	into.dialects = append(into.dialects, dialect)
 	switch {
 	case !whole:
 		into.spare.reset()
@@ -62,6 +63,14 @@ func (d *desk) read(ctx context.Context, into *sighted, attrs pcommon.Map, step 
 		into.spare.attrs = attrs
 		into.found, into.spare = append(into.found, into.spare), nil
 	}
+	return dialect
+}
+
+// stained is a span or log record from which text is to be taken away when all is written, and the dialect that it had when
+// it came.
+type stained[R any] struct {
+	record  R
+	dialect string
 }
 
 // done lays the records aside for the next batch.
@@ -77,20 +86,24 @@ func (s *sighted) done() {
 
 // processTraces annotates the spans that tell of calls, and takes content away where it is to.
 func (d *desk) processTraces(ctx context.Context, traces ptrace.Traces) (ptrace.Traces, error) {
-	seen := sighted{dialects: make([]string, 0, traces.SpanCount())}
+	var seen sighted
+	var dirty []stained[ptrace.Span]
 	for _, from := range traces.ResourceSpans().All() {
 		for _, scope := range from.ScopeSpans().All() {
 			reader := d.reader.Spans(scope.Scope())
 			for _, span := range scope.Spans().All() {
-				d.read(ctx, &seen, span.Attributes(), func(into *call.Call) (normalise.Kind, string) {
+				dialect := d.read(ctx, &seen, span.Attributes(), func(into *call.Call) (normalise.Kind, string) {
 					return reader.Span(span, into)
 				})
+				if d.config.Content.Remove && d.remover.stains(span, dialect) {
+					dirty = append(dirty, stained[ptrace.Span]{span, dialect})
+				}
 			}
 		}
 	}
 	d.annotate(ctx, seen.found)
-	if d.config.Content.Remove {
-		d.cleanTraces(traces, seen.dialects)
+	for _, one := range dirty {
+		d.remover.cleanSpan(one.record, one.dialect)
 	}
 	seen.done()
 	return traces, nil
@@ -98,20 +111,24 @@ func (d *desk) processTraces(ctx context.Context, traces ptrace.Traces) (ptrace.
 
 // processLogs does the same with log records.
 func (d *desk) processLogs(ctx context.Context, logs plog.Logs) (plog.Logs, error) {
-	seen := sighted{dialects: make([]string, 0, logs.LogRecordCount())}
+	var seen sighted
+	var dirty []stained[plog.LogRecord]
 	for _, from := range logs.ResourceLogs().All() {
 		for _, scope := range from.ScopeLogs().All() {
 			reader := d.reader.Logs(scope.Scope())
 			for _, line := range scope.LogRecords().All() {
-				d.read(ctx, &seen, line.Attributes(), func(into *call.Call) (normalise.Kind, string) {
+				dialect := d.read(ctx, &seen, line.Attributes(), func(into *call.Call) (normalise.Kind, string) {
 					return reader.Log(line, into)
 				})
+				if d.config.Content.Remove {
+					dirty = append(dirty, stained[plog.LogRecord]{line, dialect})
+				}
 			}
 		}
 	}
 	d.annotate(ctx, seen.found)
-	if d.config.Content.Remove {
-		d.cleanLogs(logs, seen.dialects)
+	for _, one := range dirty {
+		d.remover.cleanRecord(one.record, one.dialect)
 	}
 	seen.done()
 	return logs, nil
@@ -225,29 +242,4 @@ func (d *desk) tell(ctx context.Context, found *counts) {
 // overfull tells whether more was read from and written to the cache than was sent: then there is no rest of the input.
 func overfull(usage *call.Usage) bool {
 	return usage.Input != nil && usage.Uncached() == nil && usage.Unreported() == nil
-}
-
-// cleanTraces takes content away from spans of these dialects, which are those that they had when they came.
-func (d *desk) cleanTraces(traces ptrace.Traces, dialects []string) {
-	at := 0
-	for _, from := range traces.ResourceSpans().All() {
-		for _, scope := range from.ScopeSpans().All() {
-			for _, span := range scope.Spans().All() {
-				d.remover.cleanSpan(span, dialects[at])
-				at++
-			}
-		}
-	}
-}
-
-func (d *desk) cleanLogs(logs plog.Logs, dialects []string) {
-	at := 0
-	for _, from := range logs.ResourceLogs().All() {
-		for _, scope := range from.ScopeLogs().All() {
-			for _, line := range scope.LogRecords().All() {
-				d.remover.cleanRecord(line, dialects[at])
-				at++
-			}
-		}
-	}
 }

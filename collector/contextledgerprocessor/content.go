@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/call"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/names"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/normalise"
 )
@@ -25,6 +26,8 @@ var shippedContent []byte
 type remover struct {
 	events, bodies *names.Set
 	attributes     map[string]*names.Set
+	// written has the dialects in which a name that the processor itself writes is one of the content.
+	written map[string]bool
 }
 
 // newRemover makes a remover of the shipped names, further attributes, and those that are content in a dialect.
@@ -35,6 +38,7 @@ func newRemover(further []string, reader *normalise.Normaliser) (*remover, error
 	}
 	made := &remover{
 		events: names.NewSet(table.Events...), bodies: names.NewSet(table.Bodies...), attributes: map[string]*names.Set{},
+		written: map[string]bool{},
 	}
 	all := slices.Concat(table.Attributes, further)
 	made.attributes[""] = names.NewSet(all...)
@@ -44,7 +48,25 @@ func newRemover(further []string, reader *normalise.Normaliser) (*remover, error
 		all = append(all, own...)
 	}
 	made.attributes[unread] = names.NewSet(all...)
+	for dialect, gone := range made.attributes {
+		made.written[dialect] = slices.ContainsFunc(call.StandardNames(), gone.Has)
+	}
 	return made, nil
+}
+
+// stains says whether a span of a dialect can have text to be taken away once all is written: most have none, and need not be
+// looked at again.
+func (r *remover) stains(span ptrace.Span, dialect string) bool {
+	if span.Events().Len() > 0 || r.written[dialect] {
+		return true
+	}
+	gone := r.attributes[dialect]
+	for name := range span.Attributes().All() {
+		if gone.Has(name) {
+			return true
+		}
+	}
+	return false
 }
 
 // cleanSpan takes captured text away from a span of a dialect and its events.

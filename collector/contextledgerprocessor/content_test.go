@@ -129,16 +129,31 @@ func removing() *Config {
 	return config
 }
 
+// A name that is to be taken away is, too, where the processor itself would have written it.
+func TestContentThatIsWrittenIsRemoved(t *testing.T) {
+	config := removing()
+	config.Content.Attributes = []string{"gen_ai.provider.name"}
+	traces := spans(map[string]any{
+		"gen_ai.operation.name": "chat", "gen_ai.system": "openai", "gen_ai.request.model": "gpt-5", "gen_ai.usage.input_tokens": 10,
+	})
+	got := processSpans(t, config, traces).ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).Attributes().AsRaw()
+	assert.Equal(t, "openai", got["context_ledger.provider"])
+	assert.NotContains(t, got, "gen_ai.provider.name")
+}
+
 // Of a record that could not be read nobody knows the dialect: what is content in any is taken away.
 func TestContentOfARecordThatBreaks(t *testing.T) {
 	made, err := newDesk(processortest.NewNopSettings(metadata.Type), createDefaultConfig().(*Config))
 	require.NoError(t, err)
 	got := spans(map[string]any{"prompt": "what the user said", "http.method": "GET"})
-	attrs := got.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).Attributes()
+	span := got.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
 	var seen sighted
-	made.read(context.Background(), &seen, attrs, func(*call.Call) (normalise.Kind, string) { panic("broken") })
-	made.cleanTraces(got, seen.dialects)
-	assert.Equal(t, map[string]any{"http.method": "GET"}, attrs.AsRaw())
+	dialect := made.read(context.Background(), &seen, span.Attributes(), func(*call.Call) (normalise.Kind, string) {
+		panic("broken")
+	})
+	require.True(t, made.remover.stains(span, dialect))
+	made.remover.cleanSpan(span, dialect)
+	assert.Equal(t, map[string]any{"http.method": "GET"}, span.Attributes().AsRaw())
 	require.NoError(t, made.close(context.Background()))
 }
 

@@ -31,8 +31,7 @@ type desk struct {
 	metadataKey string
 	state       *ledger.State
 
-	// guard takes a step that may break; what it was about goes on as it is.
-	guard   func(ctx context.Context, stage string, step func())
+	steps   *guard.Guard
 	once    sync.Once
 	opened  error
 	keeper  *keeper
@@ -49,7 +48,7 @@ func newDesk(settings processor.Settings, config *Config) (*desk, error) {
 	made := &desk{
 		config: config, id: settings.ID, logger: settings.Logger, telemetry: telemetry,
 		metadataKey: config.Partition.MetadataKey,
-		guard: guard.New(telemetry.ProcessorContextLedgerErrors, settings.Logger,
+		steps: guard.Of(telemetry.ProcessorContextLedgerErrors, settings.Logger,
 			"a step of the ledger broke; what it was about goes on as it is. Further ones are only counted"),
 	}
 	known, err := config.lore()
@@ -71,6 +70,9 @@ func newDesk(settings processor.Settings, config *Config) (*desk, error) {
 	}
 	return made, telemetry.RegisterStateCallback(made.observe)
 }
+
+// guard takes a step that may break; what it was about goes on as it is.
+func (d *desk) guard(ctx context.Context, stage string, step func()) { d.steps.Take(ctx, stage, step) }
 
 // observe tells how the state fares.
 func (d *desk) observe(o metric.Observer) {

@@ -335,6 +335,11 @@ func (c *Call) WriteStandard(attrs pcommon.Map) {
 	}
 }
 
+// StandardNames are the names that WriteStandard writes.
+func StandardNames() []string {
+	return append(slices.Collect(maps.Keys(twins)), semconv.GenAIConversationCompacted)
+}
+
 func speaksStandard(attrs pcommon.Map) bool {
 	for _, key := range []string{semconv.GenAIOperationName, semconv.GenAIRequestModel} {
 		if _, ok := attrs.Get(key); ok {

@@ -10,19 +10,38 @@ import (
 	"go.uber.org/zap"
 )
 
-// New gives what takes a step: one that breaks is counted by its stage, and the first is logged as `says`. Its text is
-// told nowhere, for it may hold what was sent.
+// Guard takes steps that may break.
+type Guard struct {
+	errors metric.Int64Counter
+	logger *zap.Logger
+	says   string
+	told   sync.Once
+}
+
+// Of makes a guard. A step that breaks is counted by its stage, and the first is logged as `says`. Its text is told nowhere,
+// for it may hold what was sent.
+func Of(errors metric.Int64Counter, logger *zap.Logger, says string) *Guard {
+	return &Guard{errors: errors, logger: logger, says: says}
+}
+
+// New gives what takes the steps of a guard.
 func New(errors metric.Int64Counter, logger *zap.Logger, says string) func(context.Context, string, func()) {
-	var told sync.Once
-	return func(ctx context.Context, stage string, step func()) {
-		defer func() {
-			if broken := recover(); broken != nil {
-				errors.Add(ctx, 1, By("stage", stage))
-				told.Do(func() { logger.Error(says, zap.String("stage", stage), zap.Stack("stack")) })
-			}
-		}()
-		step()
-	}
+	return Of(errors, logger, says).Take
+}
+
+// Take takes a step. What the step holds needs no room on the heap.
+func (g *Guard) Take(ctx context.Context, stage string, step func()) {
+	defer func() {
+		if broken := recover(); broken != nil {
+			g.broke(ctx, stage)
+		}
+	}()
+	step()
+}
+
+func (g *Guard) broke(ctx context.Context, stage string) {
+	g.errors.Add(ctx, 1, By("stage", stage))
+	g.told.Do(func() { g.logger.Error(g.says, zap.String("stage", stage), zap.Stack("stack")) })
 }
 
 // By is a word of one attribute, for counting by it.
