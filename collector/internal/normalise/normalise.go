@@ -294,10 +294,7 @@ func (n *Normaliser) read(d *dialect, subject *Subject, seen marks, into *readin
 	if said != nil {
 		into.call.Task, into.named = said.Task, said.Task.Session != ""
 	}
-	d.layout.lay(into, subject.Attrs)
-	for i := range d.layout.fields {
-		d.layout.fields[i].fill(into)
-	}
+	d.layout.fill(into, subject.Attrs)
 	if !n.settle(d, subject, into, kind) {
 		return None
 	}

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/call"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/names"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/semconv"
 )
 
@@ -86,41 +87,59 @@ type field struct {
 	sources []place
 }
 
-// layout is what a dialect reads: its fields, and which slot each attribute's value is laid into.
+// layout is what a dialect reads: its fields, and which slot each attribute's value is laid into, by its number.
 type layout struct {
 	fields []field
-	slots  map[string]int
+	slots  names.Index
+	// reads are for each slot the fields that look there, constant those that need no attribute; a bit for each field, the
+	// last ones share one.
+	reads    []marks
+	constant marks
 }
 
 // compile gives a dialect's fields in the order of their names.
 func compile(fields map[string][]Source) layout {
-	found := layout{slots: map[string]int{}}
+	var found layout
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if at, ok := fieldOf(name); ok {
-			found.fields = append(found.fields, field{name: name, at: at, sources: found.places(fields[name])})
+			places := found.places(fields[name], bit(len(found.fields)))
+			found.fields = append(found.fields, field{name: name, at: at, sources: places})
 		}
 	}
 	return found
 }
 
-func (l *layout) places(sources []Source) []place {
+// bit is that of a field by its place in a layout.
+func bit(field int) marks { return 1 << min(field, 63) }
+
+func (l *layout) places(sources []Source, reader marks) []place {
 	found := make([]place, len(sources))
 	for i, source := range sources {
-		found[i] = place{Source: source, slot: len(l.slots), constant: pcommon.NewValueStr(source.Value)}
-		if slot, known := l.slots[source.From]; known {
-			found[i].slot = slot
+		found[i] = place{Source: source, slot: l.slots.Add(source.From), constant: pcommon.NewValueStr(source.Value)}
+		if found[i].slot == len(l.reads) {
+			l.reads = append(l.reads, 0)
 		}
-		l.slots[source.From] = found[i].slot
+		l.reads[found[i].slot] |= reader
+		if source.Value != "" {
+			l.constant |= reader
+		}
 	}
 	return found
 }
 
-// lay puts the values of the attributes that a dialect reads each into its slot.
-func (l *layout) lay(into *reading, attrs pcommon.Map) {
-	into.values = slices.Grow(into.values, len(l.slots))[:len(l.slots)]
+// fill puts the values of the attributes that a dialect reads each into its slot, and reads the fields that find any there.
+func (l *layout) fill(into *reading, attrs pcommon.Map) {
+	into.values = slices.Grow(into.values, len(l.reads))[:len(l.reads)]
+	found := l.constant
 	for key, value := range attrs.All() {
-		if slot, ok := l.slots[key]; ok && into.values[slot] == (pcommon.Value{}) {
+		if slot, ok := l.slots.Of(key); ok && into.values[slot] == (pcommon.Value{}) {
 			into.values[slot] = value
+			found |= l.reads[slot]
+		}
+	}
+	for i := range l.fields {
+		if found&bit(i) != 0 {
+			l.fields[i].fill(into)
 		}
 	}
 }
@@ -203,15 +222,15 @@ func joined(counts []int64) string {
 }
 
 // usageRule gives the first rule that fits what was read.
-func (d *dialect) usageRule(of known, from origin) Rule {
+func (d *dialect) usageRule(of known, from origin) *Rule {
 	for i := range d.usage {
 		rule := &d.usage[i]
 		placed := (rule.Input == "" || rule.Input == from.input) && (rule.Cached == "" || rule.Cached == from.cached)
 		if placed && rule.When.holds(of) {
-			return *rule
+			return rule
 		}
 	}
-	return Rule{Rule: d.name, IncludesCache: includesUnlisted}
+	return &Rule{Rule: d.name, IncludesCache: includesUnlisted}
 }
 
 // counted says whether a record tells any usage.

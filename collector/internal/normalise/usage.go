@@ -40,7 +40,7 @@ type extras struct {
 // rule and the numbers contradict each other and nothing proves which is right, the prompt is unknown, and flagged. With
 // `infer` a contradiction is taken for a proof that the cached part was left out. It gives the rule's name for the
 // record: empty where there was no input to read.
-func settle(usage *call.Usage, counted extras, rule Rule, infer bool) string {
+func settle(usage *call.Usage, counted extras, rule *Rule, infer bool) string {
 	lifetimes(usage)
 	if rule.Apart {
 		addApart(usage, counted)
