@@ -188,9 +188,10 @@ func (r *record) write() {
 	if r.call.Verdict.By == semconv.JudgedByCollector {
 		r.call.Withdraw(r.attrs)
 	}
-	r.call.Write(r.attrs)
 	if r.kind == normalise.Call && !r.ours() {
-		r.call.WriteStandard(r.attrs)
+		r.call.WriteAll(r.attrs)
+	} else {
+		r.call.Write(r.attrs)
 	}
 }
 

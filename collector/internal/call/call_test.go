@@ -2,7 +2,10 @@ package call_test
 
 import (
 	"fmt"
+	"iter"
+	"maps"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -189,7 +192,7 @@ func TestWriteTouchesNothingElse(t *testing.T) {
 }
 
 // Standard names are filled in where a record speaks them and left something out; what stands there stays.
-func TestWriteStandardFillsInWhatIsMissing(t *testing.T) {
+func TestWriteAllFillsInWhatIsMissing(t *testing.T) {
 	found := call.Call{
 		Model: call.Model{Provider: "moonshot_ai", Requested: "kimi-k3"},
 		Usage: call.Usage{Input: ptr(int64(105)), CacheRead: ptr(int64(0))}, Compaction: call.Compaction{Seen: true},
@@ -199,15 +202,48 @@ func TestWriteStandardFillsInWhatIsMissing(t *testing.T) {
 	})
 	silent := attributes(t, map[string]any{"llm.model_name": "kimi-k3"})
 
-	found.WriteStandard(speaks)
-	found.WriteStandard(silent)
+	found.WriteAll(speaks)
+	found.WriteAll(silent)
 
-	assert.Equal(t, map[string]any{
+	ours := map[string]any{
+		semconv.ContextLedgerProvider: "moonshot_ai", semconv.ContextLedgerModelID: "kimi-k3",
+		semconv.ContextLedgerInputTokens: int64(105), semconv.ContextLedgerCachedTokens: int64(0),
+	}
+	want := map[string]any{
 		"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.request.model": "kimi-k3",
 		"gen_ai.usage.input_tokens": int64(5), "gen_ai.usage.cache_read.input_tokens": int64(0),
 		"gen_ai.conversation.compacted": true,
-	}, speaks.AsRaw())
-	assert.Equal(t, map[string]any{"llm.model_name": "kimi-k3"}, silent.AsRaw())
+	}
+	maps.Copy(want, ours)
+	assert.Equal(t, want, speaks.AsRaw())
+	ours["llm.model_name"] = "kimi-k3"
+	assert.Equal(t, ours, silent.AsRaw())
+}
+
+// A record is whole however often it is written onto: each name stands there once, in the same order.
+func TestWriteTwiceIsAsWriteOnce(t *testing.T) {
+	found := call.Call{
+		Model: call.Model{Requested: "kimi-k3"}, Usage: call.Usage{Input: ptr(int64(105)), Flags: []string{"a", "b"}},
+		Verdict: call.Verdict{Significant: ptr(false), Idle: ptr(1.5)}, Place: call.Place{Start: time.Unix(1, 0)},
+		Origin: call.Origin{EntryID: "e"},
+	}
+	attrs := attributes(t, map[string]any{"gen_ai.operation.name": "chat", "http.method": "GET"})
+	found.WriteAll(attrs)
+	once, names := attrs.AsRaw(), slices.Collect(keys(attrs))
+	found.WriteAll(attrs)
+	assert.Equal(t, once, attrs.AsRaw())
+	assert.Equal(t, names, slices.Collect(keys(attrs)))
+	assert.Len(t, names, len(once))
+}
+
+func keys(attrs pcommon.Map) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for key := range attrs.All() {
+			if !yield(key) {
+				return
+			}
+		}
+	}
 }
 
 // What a span and a log record say alike is the same for both, and for no other call; without a trace, or with

@@ -72,8 +72,7 @@ func BenchmarkSpan(b *testing.B) {
 	b.Run("read and write", func(b *testing.B) {
 		measured(b, whole(func(span ptrace.Span) {
 			found, _ := n.Span(scope.Scope(), span)
-			found.Write(span.Attributes())
-			found.WriteStandard(span.Attributes())
+			found.WriteAll(span.Attributes())
 		}))
 	})
 }

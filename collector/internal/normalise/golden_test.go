@@ -68,13 +68,12 @@ func (g golden) run(t *testing.T) {
 	if kind == normalise.None {
 		return
 	}
-	found.WriteStandard(attrs)
+	found.WriteAll(attrs)
 	assert.Equal(t, before, original(attrs, before), "what it said of itself stays")
 
 	once := attrs.AsRaw()
 	again, same := n.Read(g.subject(attrs))
-	again.Write(attrs)
-	again.WriteStandard(attrs)
+	again.WriteAll(attrs)
 	assert.Equal(t, kind, same)
 	assert.Equal(t, once, attrs.AsRaw(), "a second time changes nothing")
 }
