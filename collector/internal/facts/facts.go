@@ -49,7 +49,7 @@ type Forms struct {
 
 // Lore is every surface's facts and the fixed forms.
 type Lore struct {
-	surfaces map[string]Facts
+	surfaces map[string]*Facts
 	served   map[string][]string
 	Forms    Forms
 }
@@ -66,13 +66,13 @@ func Load(overrides canonical.Object, origin string) (*Lore, error) {
 		return nil, fmt.Errorf("facts.json: %w", err)
 	}
 	whole := canonical.Mapping(document)
-	lore := &Lore{surfaces: map[string]Facts{}}
+	lore := &Lore{surfaces: map[string]*Facts{}}
 	for name, table := range canonical.Mapping(whole.Get("surface")).All() {
 		found := unknown(name)
 		if err := found.ship(canonical.Mapping(table)); err != nil {
 			return nil, err
 		}
-		lore.surfaces[name] = found
+		lore.surfaces[name] = &found
 	}
 	compaction := canonical.Mapping(whole.Get("compaction"))
 	lore.Forms = Forms{
@@ -89,7 +89,7 @@ func Load(overrides canonical.Object, origin string) (*Lore, error) {
 // Of gives the facts of a surface; an unknown one has none.
 func (l *Lore) Of(surface string) Facts {
 	if found, ok := l.surfaces[surface]; ok {
-		return found
+		return *found
 	}
 	return unknown(surface)
 }
@@ -129,7 +129,7 @@ func (l *Lore) override(overrides canonical.Object, origin string) error {
 				return err
 			}
 		}
-		l.surfaces[name] = found
+		l.surfaces[name] = &found
 	}
 	return nil
 }
@@ -275,8 +275,8 @@ func (f Facts) Lifetime(asked, model string) *float64 {
 	if kept, ok := f.Retentions[asked]; ok {
 		return &kept
 	}
-	for _, since := range f.RetentionFrom {
-		if Reaches(model, since.Model) {
+	for at := range f.RetentionFrom {
+		if since := &f.RetentionFrom[at]; Reaches(model, since.Model) {
 			return &since.Seconds
 		}
 	}

@@ -37,7 +37,7 @@ func (s *State) prompted(c *call.Call) *captured {
 	}
 	sent := prompts.Sent{
 		Entry: traces.Name(c), Endpoint: c.Model.Endpoint, Request: request, Names: names(c), Parent: c.Task.ParentSession,
-		Facts: s.options.Lore.For(c.Model.Surface, c.Model.Provider), Form: c.Content.Form,
+		Facts: *s.options.Lore.For(c.Model.Surface, c.Model.Provider), Form: c.Content.Form,
 		Repository: c.Context.RepoSnapshot, Opened: traces.Seconds(c.Place.Start),
 	}
 	s.captured.mu.Lock()

@@ -70,22 +70,11 @@ func relate(head, now *Trace, compacted bool) (Link, bool) {
 		return byCounts(head, now, compacted)
 	}
 	link := Link{Head: head, Located: true, Shared: -1}
-	parted, at, place := false, int64(0), 0
-	for _, bound := range head.Bounds {
-		for place < len(now.Bounds) && now.Bounds[place].Messages < bound.Messages {
-			place++
-		}
-		if place == len(now.Bounds) {
-			break
-		}
-		if now.Bounds[place].Messages != bound.Messages {
-			continue
-		}
-		if now.Bounds[place].Digest != bound.Digest {
-			parted, at = true, bound.Messages
-			break
-		}
-		link.Shared, link.Bytes = bound.Messages, bound.Bytes
+	parted, at := false, int64(0)
+	if last := head.Bounds[len(head.Bounds)-1]; now.tells(last) {
+		link.Shared, link.Bytes = last.Messages, last.Bytes // its digest is of all before it, too
+	} else {
+		parted, at = link.share(head.Bounds, now.Bounds)
 	}
 	switch {
 	case !parted:
@@ -97,6 +86,37 @@ func relate(head, now *Trace, compacted bool) (Link, bool) {
 	}
 	link.Sparse = !parted && link.Shared < head.Messages
 	return link, link.Shared > 0 || now.Messages > MaxFirst || link.Grows() || compacted || Summarised(head, now)
+}
+
+// tells says whether a trace has a boundary with the same digest.
+func (t *Trace) tells(bound Bound) bool {
+	for _, own := range slices.Backward(t.Bounds) {
+		if own.Messages <= bound.Messages {
+			return own.Messages == bound.Messages && own.Digest == bound.Digest
+		}
+	}
+	return false
+}
+
+// share finds the last boundary that two locators share, and at which one they are known to part, if they do.
+func (l *Link) share(before, now []Bound) (parted bool, at int64) {
+	place := 0
+	for _, bound := range before {
+		for place < len(now) && now[place].Messages < bound.Messages {
+			place++
+		}
+		if place == len(now) {
+			break
+		}
+		if now[place].Messages != bound.Messages {
+			continue
+		}
+		if now[place].Digest != bound.Digest {
+			return true, bound.Messages
+		}
+		l.Shared, l.Bytes = bound.Messages, bound.Bytes
+	}
+	return false, 0
 }
 
 // MaxFirst is how many messages a first request has at most: with one more an answer can be among them. What shares with
