@@ -1,6 +1,8 @@
 package normalise
 
 import (
+	"slices"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/call"
@@ -20,20 +22,10 @@ type seat struct {
 // names is the better one's, too: a third record that names it, beside them, is the same call.
 func Repeated(calls []*call.Call) []bool {
 	found := make([]bool, len(calls))
-	spans, answers, better := make(map[seat]int, len(calls)), make(map[string]int, len(calls)), map[int]int{}
-	for i, one := range calls {
-		if at := (seat{one.Place.Trace, one.Place.Span}); !at.trace.IsEmpty() && !at.span.IsEmpty() {
-			spans[at] = i
-		}
-	}
-	for i, inner := range calls {
-		outer, inside := spans[seat{inner.Place.Trace, inner.Place.Parent}]
-		if inside && outer != i && !apart(inner, calls[outer]) {
-			worse := told(calls, i, outer)
-			found[worse], better[worse] = true, i+outer-worse
-		}
-	}
+	better := inside(calls)
+	answers := make(map[string]int, len(calls))
 	for worse := range better {
+		found[worse] = true
 		if answer := calls[worse].Request.ResponseID; answer != "" {
 			answers[answer] = best(better, worse)
 		}
@@ -52,6 +44,29 @@ func Repeated(calls []*call.Call) []bool {
 		}
 	}
 	return found
+}
+
+// inside gives of each call that has another one's span right inside its own, or is that, and is told worse, the one that
+// tells it better.
+func inside(calls []*call.Call) map[int]int {
+	better := map[int]int{}
+	if !slices.ContainsFunc(calls, func(one *call.Call) bool { return !one.Place.Parent.IsEmpty() }) {
+		return better
+	}
+	spans := make(map[seat]int, len(calls))
+	for i, one := range calls {
+		if at := (seat{one.Place.Trace, one.Place.Span}); !at.trace.IsEmpty() && !at.span.IsEmpty() {
+			spans[at] = i
+		}
+	}
+	for i, inner := range calls {
+		outer, within := spans[seat{inner.Place.Trace, inner.Place.Parent}]
+		if within && outer != i && !apart(inner, calls[outer]) {
+			worse := told(calls, i, outer)
+			better[worse] = i + outer - worse
+		}
+	}
+	return better
 }
 
 // best gives the record that tells best what another one tells: the innermost, however many are around it.
