@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"slices"
 	"sync"
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/call"
@@ -86,5 +85,9 @@ func (s *State) elsewhere(c *call.Call, trace *traces.Trace) []*traces.Trace {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	found, _ := h.known(other)
-	return slices.Clone(found.Branches)
+	copied := make([]*traces.Trace, len(found.Branches))
+	for at, branch := range found.Branches {
+		copied[at] = branch.Copy()
+	}
+	return copied
 }

@@ -118,7 +118,7 @@ func (s *State) repeats(c *call.Call, named traces.Names) bool {
 
 // traced holds a call against the traces of its session, and keeps its own.
 func (s *State) traced(c *call.Call, named traces.Names, found *captured, now time.Time) Seen {
-	trace := traces.Of(c)
+	trace := s.room.Of(c)
 	if found != nil && found.located {
 		// Digests of parts that were captured in another form cannot be compared.
 		trace.Scheme += "+" + c.Content.Form
@@ -217,6 +217,9 @@ func (s *State) remember(h *shard, kept *record, held bool, judged judged, now t
 			s.outdate(kept, trace.Opened)
 		case link.Replaces(trace):
 			s.drop(kept, link.Head.Entry)
+			if h.lent == 0 {
+				s.room.Leave(link.Head)
+			}
 		}
 		if len(kept.Branches) == maxBranches {
 			s.drop(kept, kept.Branches[0].Entry)

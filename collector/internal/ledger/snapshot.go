@@ -62,6 +62,7 @@ func (s *State) save(put func(key string, snapshot []byte) error, whole bool) (w
 			continue
 		}
 		snapshot := encode(kept)
+		s.taken(at)
 		if failed := put(Key(at), snapshot); failed != nil {
 			s.dirty(at)
 			err = errors.Join(err, fmt.Errorf("%s: %w", Key(at), failed))
@@ -89,7 +90,7 @@ func (s *State) say(put func(key string, snapshot []byte) error, now known) erro
 	return nil
 }
 
-// take copies the sessions of a shard that was changed. A call that is kept is never changed.
+// take copies the sessions of a shard that was changed. Their calls are lent: they are not changed until they are taken.
 func (s *State) take(at int) ([]record, bool) {
 	h := &s.shards[at]
 	h.mu.Lock()
@@ -104,7 +105,16 @@ func (s *State) take(at int) ([]record, bool) {
 		kept = append(kept, copied)
 	}
 	h.changed = false
+	h.lent++
 	return kept, true
+}
+
+// taken says that what was lent of a shard is read.
+func (s *State) taken(at int) {
+	h := &s.shards[at]
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lent--
 }
 
 func (s *State) dirty(at int) {

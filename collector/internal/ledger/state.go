@@ -120,6 +120,8 @@ type shard struct {
 	mu       sync.Mutex
 	sessions *recent.Map[string, *record]
 	changed  bool
+	// lent is by how many calls of sessions are read that do not hold the lock: then they must not be written over.
+	lent int
 }
 
 // State holds the sessions of a collector. All of its methods may be called at once.
@@ -128,6 +130,7 @@ type State struct {
 	export  canonical.Exporter
 	shards  [Shards]shard
 	ends    ends
+	room    traces.Room
 	counts  counters
 	// blind is until when, in Unix nanoseconds, a session that is not known may be one that was forgotten, or lived before
 	// this ledger did.

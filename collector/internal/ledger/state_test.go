@@ -347,6 +347,60 @@ func TestAtOnce(t *testing.T) {
 	assert.Equal(t, int64(20), made.Stats().Sessions)
 }
 
+// Calls take the place of earlier ones of their sessions, which are being saved meanwhile, and which sessions of other names
+// go on from: what is read of a call is never written over.
+func TestPlacesAreTakenWhileCallsAreRead(t *testing.T) {
+	made := state(t, asIs)
+	var all, saving sync.WaitGroup
+	saved, ended := store{}, make(chan struct{})
+	saving.Go(func() {
+		for told := true; told; {
+			select {
+			case <-ended:
+				told = false
+			default:
+			}
+			_, err := made.Save(saved.put)
+			assert.NoError(t, err)
+		}
+	})
+	for session := range 8 {
+		all.Go(func() {
+			for at := range 200 {
+				one := grown(fmt.Sprintf("s%d", session), session, at)
+				if seen := observe(made, one); at > 0 && !seen.Known {
+					t.Errorf("session %d, call %d: %+v", session, at, seen)
+				}
+				other := grown(fmt.Sprintf("renamed %d.%d", session, at), session, at+1)
+				other.Origin.EntryID += " renamed"
+				if seen := observe(made, other); at > 0 && (!seen.Known || other.Verdict.Outcome != semconv.CacheOutcomeHit) {
+					t.Errorf("session %d renamed, call %d: %+v, %s", session, at, seen, other.Verdict.Outcome)
+				}
+			}
+		})
+	}
+	all.Wait()
+	close(ended)
+	saving.Wait()
+	loaded := state(t, asIs)
+	require.NoError(t, loaded.Load(saved.get, day0))
+	assert.Equal(t, made.Stats().Sessions, loaded.Stats().Sessions)
+	assert.Equal(t, made.Stats().Bytes, loaded.Stats().Bytes)
+}
+
+// grown is an entry whose history has three messages more than that of the one before.
+func grown(session string, history, at int) *call.Call {
+	one := counted(session, 0, int64(at), int64(20000+100*at), int64(20000+100*at-100))
+	one.Place.Span, one.Task.SessionSource = pcommon.SpanID{}, semconv.SessionSourceLineage
+	one.Origin.EntryID, one.Origin.DigestScheme = fmt.Sprintf("e %d.%d", history, at), "xxh3"
+	for message := int64(max(0, 3*at-10)); message <= int64(3*at+3); message++ {
+		one.Context.Locator = append(one.Context.Locator, call.Boundary{
+			Messages: message, Bytes: 1000 * (message + 1), Digest: fmt.Sprintf("%d-%d", history, message),
+		})
+	}
+	return one
+}
+
 // Captured requests of many sessions come at once, while others are forgotten.
 func TestCapturedAtOnce(t *testing.T) {
 	made := state(t, func(o *ledger.Options) { o.CapturedBytes = 1 << 20; o.Sessions = 10 })

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/zeebo/xxh3"
@@ -70,17 +71,37 @@ type Trace struct {
 	Plateau  int
 }
 
+// Room has the traces that nobody holds any more, for those of later calls to be made in: most calls take the place of
+// another one. Those with a locator take twice the memory of the others, and are made in each other's place alone. The zero
+// value is empty.
+type Room struct{ located, others sync.Pool }
+
+func (r *Room) of(located bool) *sync.Pool {
+	if located {
+		return &r.located
+	}
+	return &r.others
+}
+
+// Leave gives a trace back that nobody else holds.
+func (r *Room) Leave(gone *Trace) { r.of(len(gone.Bounds) > 0).Put(gone) }
+
 // Of is the trace of a call. It holds the call's own texts: whoever keeps it lets them go by Own.
-func Of(c *call.Call) *Trace {
+func (r *Room) Of(c *call.Call) *Trace {
+	trace, _ := r.of(len(c.Context.Locator) > 0).Get().(*Trace)
+	if trace == nil {
+		trace = &Trace{}
+	}
 	usage := &c.Usage
-	trace := &Trace{
+	*trace = Trace{
 		Entry: Name(c), Response: c.Request.ResponseID, Scheme: c.Origin.DigestScheme, Complete: c.Ours(),
 		Opened: Seconds(c.Place.Start), Closed: Seconds(c.Place.End), Surface: c.Model.Surface,
 		Model: c.Model.Requested, Served: c.Model.Served, Effort: c.Model.Effort,
 		Route: c.Model.Route, Endpoint: c.Model.Endpoint, Agent: c.Task.Agent,
 		Written: attribution.Retained(usage), Parts: parts(&c.Context),
-		Tools: tools(c.Context.Tools), Messages: told(c.Context.HistoryLength), Bounds: bounds(c.Context.Locator),
-		Tokens: told(usage.Input), Cached: told(usage.CacheRead), Stored: Unknown,
+		Tools: tools(c.Context.Tools), Messages: told(c.Context.HistoryLength), Bounds: bounds(trace.Bounds[:0], c.Context.Locator),
+		Anchors: trace.Anchors[:0],
+		Tokens:  told(usage.Input), Cached: told(usage.CacheRead), Stored: Unknown,
 	}
 	if usage.CacheRead != nil {
 		trace.Stored = trace.Cached + max(0, told(usage.CacheWrite))
@@ -89,6 +110,13 @@ func Of(c *call.Call) *Trace {
 		trace.Messages = trace.Bounds[last].Messages
 	}
 	return trace
+}
+
+// Copy is a trace that holds nothing in common with this one that a Room would write over.
+func (t *Trace) Copy() *Trace {
+	copied := *t
+	copied.Bounds, copied.Anchors = slices.Clone(t.Bounds), slices.Clone(t.Anchors)
+	return &copied
 }
 
 // Own gives the trace texts of its own, which do not keep anything else in memory: those of another trace, where that has
@@ -243,11 +271,12 @@ func tools(told []call.Tool) []call.Tool {
 }
 
 // bounds are a locator's, each once and with bytes that do not fall: what is told otherwise is no locator.
-func bounds(locator []call.Boundary) []Bound {
+func bounds(room []Bound, locator []call.Boundary) []Bound {
 	if len(locator) == 0 {
 		return nil
 	}
-	found := make([]Bound, min(len(locator), maxBounds))
+	many := min(len(locator), maxBounds)
+	found := slices.Grow(room, many)[:many]
 	for at := range found {
 		found[at] = Bound{locator[at].Messages, locator[at].Bytes, short(locator[at].Digest)}
 	}
@@ -284,9 +313,9 @@ func (t *Trace) bytes() int64 {
 // Anchored gives the trace the counts that hold for it: those of a comparable trace up to what they share, and its own.
 func (t *Trace) Anchored(link Link) {
 	t.First = link.Head == nil
-	var kept []Anchor
+	kept := t.Anchors[:0]
 	if link.Head != nil && link.Located {
-		kept = make([]Anchor, 0, len(link.Head.Anchors)+1)
+		kept = slices.Grow(kept, len(link.Head.Anchors)+1)
 		for _, anchor := range link.Head.Anchors {
 			if anchor.Bytes <= link.Bytes && anchor.Bytes < t.bytes() && (t.Tokens == Unknown || anchor.Tokens <= t.Tokens) {
 				kept = append(kept, anchor)
@@ -294,7 +323,8 @@ func (t *Trace) Anchored(link Link) {
 		}
 	}
 	if t.Tokens != Unknown && len(t.Bounds) > 0 {
-		kept = append(kept[max(0, len(kept)-maxAnchors+1):], Anchor{t.bytes(), t.Tokens})
+		over := max(0, len(kept)-maxAnchors+1)
+		kept = append(kept[:copy(kept, kept[over:])], Anchor{t.bytes(), t.Tokens})
 	}
 	t.Anchors = kept
 }
