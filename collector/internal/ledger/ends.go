@@ -66,13 +66,13 @@ func (e *ends) find(trace *traces.Trace) (string, bool) {
 
 // elsewhere are the calls of another session that a call's history goes on from, where nobody named its session and
 // nothing is known of the name that it has. A first request begins like many others.
-func (s *State) elsewhere(c *call.Call, trace *traces.Trace) []*traces.Trace {
-	if c.Task.SessionSource != semconv.SessionSourceLineage || trace.Messages <= traces.MaxFirst {
+func (s *State) elsewhere(c *call.Call, trace *traces.Trace, held bool) []*traces.Trace {
+	if held || c.Task.SessionSource != semconv.SessionSourceLineage || trace.Messages <= traces.MaxFirst {
 		return nil
 	}
 	own := s.shard(c.Task.Session)
 	own.mu.Lock()
-	_, held := own.sessions.Get(c.Task.Session)
+	_, held = own.sessions.Get(c.Task.Session)
 	own.mu.Unlock()
 	if held {
 		return nil

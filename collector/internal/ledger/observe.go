@@ -52,12 +52,13 @@ func (s *State) Observe(c *call.Call, now time.Time) Seen {
 		byTrace(c)
 	}
 	named := traces.NamesOf(c)
-	if s.repeats(c, named) {
+	told, held := s.repeats(c, named)
+	if told {
 		return s.again(c, named)
 	}
 	found := s.prompted(c)
 	byTrace(c)
-	seen := s.traced(c, named, found, now)
+	seen := s.traced(c, named, found, held, now)
 	if seen.Repeated {
 		return s.again(c, named)
 	}
@@ -101,23 +102,24 @@ func byTrace(c *call.Call) {
 	}
 }
 
-// repeats says whether a call was told of before, as a span and a log record of it, or a batch that is sent again.
-func (s *State) repeats(c *call.Call, named traces.Names) bool {
+// repeats says whether a call was told of before, as a span and a log record of it, or a batch that is sent again, and whether
+// anything was told of its session.
+func (s *State) repeats(c *call.Call, named traces.Names) (told, held bool) {
 	h := s.shard(c.Task.Session)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	found, _ := h.sessions.Get(c.Task.Session)
 	if found == nil {
-		return false
+		return false, false
 	}
 	before := found.Heard
-	told := found.repeats(c, named, traces.Seconds(c.Place.Start))
+	told = found.repeats(c, named, traces.Seconds(c.Place.Start))
 	h.changed = h.changed || found.Heard != before
-	return told
+	return told, true
 }
 
-// traced holds a call against the traces of its session, and keeps its own.
-func (s *State) traced(c *call.Call, named traces.Names, found *captured, now time.Time) Seen {
+// traced holds a call against the traces of its session, of which some may be held already, and keeps its own.
+func (s *State) traced(c *call.Call, named traces.Names, found *captured, held bool, now time.Time) Seen {
 	trace := s.room.Of(c)
 	if found != nil && found.located {
 		// Digests of parts that were captured in another form cannot be compared.
@@ -131,7 +133,7 @@ func (s *State) traced(c *call.Call, named traces.Names, found *captured, now ti
 		s.verdicts.keep(c, named, seen.View)
 		return seen
 	}
-	others := s.elsewhere(c, trace)
+	others := s.elsewhere(c, trace, held)
 	h := s.shard(c.Task.Session)
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -217,14 +217,13 @@ func (h *shard) known(session string) (*record, bool) {
 
 // keep holds a record that was changed, and makes room for it.
 func (s *State) keep(h *shard, kept *record, now time.Time) {
-	if _, held := h.sessions.Get(kept.Name); !held {
-		s.counts.sessions.Add(1)
-	}
 	kept.Seen = now
 	size := kept.weigh()
 	s.counts.bytes.Add(size - kept.size)
 	kept.size = size
-	h.sessions.Put(kept.Name, kept)
+	if held := h.sessions.Put(kept.Name, kept); !held {
+		s.counts.sessions.Add(1)
+	}
 	h.changed = true
 	s.expire(h, now)
 	s.evict(h, now)

@@ -83,19 +83,24 @@ func anyLike(patterns []string, text string) bool {
 
 // like says whether a text is the pattern, in which `*` stands for any characters.
 func like(pattern, text string) bool {
-	before, after, open := strings.Cut(pattern, "*")
-	if !open {
-		return pattern == text
+	for at := range len(pattern) {
+		if pattern[at] == '*' {
+			return ends(pattern[at+1:], text[at:])
+		}
+		if at == len(text) || pattern[at] != text[at] {
+			return false
+		}
 	}
-	rest, ok := strings.CutPrefix(text, before)
-	if !ok {
-		return false
+	return len(pattern) == len(text)
+}
+
+// ends says whether a text is any characters and then the pattern.
+func ends(pattern, text string) bool {
+	if !strings.Contains(pattern, "*") {
+		return strings.HasSuffix(text, pattern)
 	}
-	if !strings.Contains(after, "*") {
-		return strings.HasSuffix(rest, after)
-	}
-	for at := range len(rest) + 1 {
-		if like(after, rest[at:]) {
+	for at := range len(text) + 1 {
+		if like(pattern, text[at:]) {
 			return true
 		}
 	}

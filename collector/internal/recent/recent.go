@@ -36,21 +36,33 @@ func (m *Map[K, V]) Get(key K) (V, bool) {
 	return found.value, true
 }
 
-// Put sets a value and makes it the one used last.
-func (m *Map[K, V]) Put(key K, value V) {
-	if found, ok := m.places[key]; ok {
+// Put sets a value and makes it the one used last. It says whether the key had one before.
+func (m *Map[K, V]) Put(key K, value V) bool {
+	if m.renew(key, value) {
+		return true
+	}
+	m.add(&entry[K, V]{key: key, value: value})
+	return false
+}
+
+// renew does as Put with a key that has a value, and says whether it has one.
+func (m *Map[K, V]) renew(key K, value V) bool {
+	found, known := m.places[key]
+	if known {
 		found.value = value
 		found.leave()
 		m.last(found)
-		return
 	}
-	m.add(&entry[K, V]{key: key, value: value})
+	return known
 }
 
 // Bound puts a value and forgets the least recently used ones above a number, which is above 0.
 func (m *Map[K, V]) Bound(key K, value V, most int) {
-	if _, known := m.places[key]; known || m.Len() < most {
-		m.Put(key, value)
+	if m.renew(key, value) {
+		return
+	}
+	if m.Len() < most {
+		m.add(&entry[K, V]{key: key, value: value})
 		return
 	}
 	// The room of the one that is forgotten is that of the new one.
