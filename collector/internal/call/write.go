@@ -31,7 +31,6 @@ func (c *Call) WriteAll(attrs pcommon.Map) {
 	defer w.close()
 	own.write(c, &w)
 	if w.speaks() {
-		w.fills = true
 		standard.write(c, &w)
 	}
 }
@@ -81,30 +80,34 @@ type columns struct {
 	others  []other
 }
 
+// column is a field under a name. Note is the bit of the name in what a writer notes, 0 of one that is none of those.
 type column[T any] struct {
-	key string
-	at  func(*Call) *T
+	key  string
+	note marks
+	at   func(*Call) *T
 }
 
 type other struct {
-	key string
+	key  string
+	note marks
 	field
 }
 
 func tabled(fields map[string]field) *columns {
 	made := &columns{}
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		note := noted.bit(key)
 		switch one := fields[key]; {
 		case one.text != nil:
-			made.texts = append(made.texts, column[string]{key, one.text})
+			made.texts = append(made.texts, column[string]{key, note, one.text})
 		case one.count != nil:
-			made.counts = append(made.counts, column[*int64]{key, one.count})
+			made.counts = append(made.counts, column[*int64]{key, note, one.count})
 		case one.number != nil:
-			made.numbers = append(made.numbers, column[*float64]{key, one.number})
+			made.numbers = append(made.numbers, column[*float64]{key, note, one.number})
 		case one.flag != nil:
-			made.flags = append(made.flags, column[*bool]{key, one.flag})
+			made.flags = append(made.flags, column[*bool]{key, note, one.flag})
 		default:
-			made.others = append(made.others, other{key, one})
+			made.others = append(made.others, other{key, note, one})
 		}
 	}
 	return made
@@ -112,27 +115,27 @@ func tabled(fields map[string]field) *columns {
 
 func (t *columns) write(c *Call, w *writer) {
 	for i := range t.texts {
-		if value := *t.texts[i].at(c); value != "" && w.may(t.texts[i].key) {
+		if value := *t.texts[i].at(c); value != "" && w.may(t.texts[i].note) {
 			w.value(t.texts[i].key).SetStr(value)
 		}
 	}
 	for i := range t.counts {
-		if value := *t.counts[i].at(c); value != nil && w.may(t.counts[i].key) {
+		if value := *t.counts[i].at(c); value != nil && w.may(t.counts[i].note) {
 			w.value(t.counts[i].key).SetInt(*value)
 		}
 	}
 	for i := range t.numbers {
-		if value := *t.numbers[i].at(c); value != nil && w.may(t.numbers[i].key) {
+		if value := *t.numbers[i].at(c); value != nil && w.may(t.numbers[i].note) {
 			w.value(t.numbers[i].key).SetDouble(*value)
 		}
 	}
 	for i := range t.flags {
-		if value := *t.flags[i].at(c); value != nil && w.may(t.flags[i].key) {
+		if value := *t.flags[i].at(c); value != nil && w.may(t.flags[i].note) {
 			w.value(t.flags[i].key).SetBool(*value)
 		}
 	}
 	for i := range t.others {
-		if at := t.others[i].of(c); Known(at) && w.may(t.others[i].key) {
+		if at := t.others[i].of(c); Known(at) && w.may(t.others[i].note) {
 			w.other(t.others[i].key, at)
 		}
 	}
@@ -145,9 +148,8 @@ type writer struct {
 	// laid into `added`, and those that are written behind them, which need not be looked for.
 	told  bool
 	added xpdata.MapBuilder
-	// stands has the standard names that stand there, a bit for each; fills says that only others are written.
+	// stands has the standard names that stand there, a bit for each: they are not written.
 	stands marks
-	fills  bool
 }
 
 type marks uint64
@@ -155,11 +157,13 @@ type marks uint64
 // typical is how many attributes a call is told by, most times: room for them is made at once.
 const typical = 24
 
-// noted are the standard names that a writer looks for.
+// noted are the standard names that a writer looks for, first those of which a record has one if it speaks the standard.
 var noted = numbered()
 
-func numbered() *names.Index {
-	made := &names.Index{}
+type notes struct{ names.Index }
+
+func numbered() *notes {
+	made := &notes{}
 	for _, key := range speaking {
 		made.Add(key)
 	}
@@ -169,7 +173,13 @@ func numbered() *names.Index {
 	return made
 }
 
-// speaking are names of which a record has one if it speaks the standard.
+func (n *notes) bit(key string) marks {
+	if number, known := n.Of(key); known {
+		return 1 << number
+	}
+	return 0
+}
+
 var speaking = []string{semconv.GenAIOperationName, semconv.GenAIRequestModel}
 
 // open begins to write onto a record, which is whole again when the writer is closed.
@@ -177,9 +187,7 @@ func (w *writer) open(attrs pcommon.Map) {
 	w.attrs = attrs
 	for key := range attrs.All() {
 		w.told = w.told || strings.HasPrefix(key, ours)
-		if number, known := noted.Of(key); known {
-			w.stands |= 1 << number
-		}
+		w.stands |= noted.bit(key)
 	}
 	if w.told {
 		return
@@ -198,13 +206,8 @@ func (w *writer) close() {
 
 func (w *writer) speaks() bool { return w.stands&(1<<len(speaking)-1) != 0 }
 
-// may says whether a name is to be written.
-func (w *writer) may(key string) bool { return !w.fills || !w.has(key) }
-
-func (w *writer) has(key string) bool {
-	number, known := noted.Of(key)
-	return known && w.stands>>number&1 != 0
-}
+// may says whether a name of this note is to be written.
+func (w *writer) may(note marks) bool { return w.stands&note == 0 }
 
 // stood says whether an attribute stands on a record that has some of ours.
 func (w *writer) stood(key string) bool {
