@@ -184,7 +184,6 @@ func New(options Options, now time.Time) (*State, error) {
 	}
 	s.captured.prompts = prompts.New(options.Lore, options.Sessions, max(1, options.CapturedBytes))
 	s.seen.caches = observed.New()
-	s.verdicts.last = recent.New[uint64, *given]()
 	s.blind.Store(now.Add(options.Idle).UnixNano())
 	return s, nil
 }

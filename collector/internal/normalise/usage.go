@@ -119,13 +119,11 @@ func addApart(usage *call.Usage, counted extras) {
 
 // lifetimes makes a whole of writes that are told by how long they last alone; of two stories the whole's is believed.
 func lifetimes(usage *call.Usage) {
-	parts := []*int64{usage.Write5m, usage.Write1h, usage.Write30m, usage.Write12h}
-	whole, told := sum(parts...), false
-	for _, part := range parts {
-		told = told || part != nil
+	if usage.Write5m == nil && usage.Write1h == nil && usage.Write30m == nil && usage.Write12h == nil {
+		return
 	}
+	whole := sum(usage.Write5m, usage.Write1h, usage.Write30m, usage.Write12h)
 	switch {
-	case !told:
 	case usage.CacheWrite == nil:
 		usage.CacheWrite = &whole
 	case whole > *usage.CacheWrite:

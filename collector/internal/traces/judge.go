@@ -23,9 +23,9 @@ type Case struct {
 	Resumed   bool
 	Verdict   string
 
-	// What Expected gives, once it was asked.
-	expected *int64
-	asked    bool
+	// What Expected and Shortfall give, once they were asked.
+	expected, shortfall *int64
+	asked, measured     bool
 }
 
 // Bounds of what counts as lost: a block, or how far a prediction may be off at least, or which part of a prompt that is.
@@ -124,14 +124,15 @@ func (c *Case) held() int64 {
 	return head.Tokens
 }
 
-// Shortfall is how many tokens could have been reused and were not, nil where nobody can say.
+// Shortfall is how many tokens could have been reused and were not, nil where nobody can say. The case must not change
+// afterwards.
 func (c *Case) Shortfall() *int64 {
-	expected := c.Expected()
-	if expected == nil || c.Usage.CacheRead == nil {
-		return nil
+	if expected := c.Expected(); !c.measured && expected != nil && c.Usage.CacheRead != nil {
+		short := max(0, *expected-*c.Usage.CacheRead)
+		c.shortfall = &short
 	}
-	short := max(0, *expected-*c.Usage.CacheRead)
-	return &short
+	c.measured = true
+	return c.shortfall
 }
 
 // Significant says whether the shortfall is worth a person's attention.
