@@ -4,7 +4,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -31,14 +30,9 @@ func Read(attrs pcommon.Map) Call {
 // Read reads the call into one of which nothing is known.
 func (c *Call) Read(attrs pcommon.Map) { whole.Read(attrs, c) }
 
-// Reader reads calls, or a part of what is told of them.
+// Reader reads calls, or a part of what is told of them: fields by the number of their names.
 type Reader struct {
-	own, alone catalogue
-}
-
-// catalogue finds the fields that attributes hold.
-type catalogue struct {
-	index  names.Index
+	names  names.Index
 	fields []field
 }
 
@@ -49,37 +43,26 @@ func NewReader(without ...string) *Reader {
 	made := &Reader{}
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
 		if !slices.Contains(without, key) {
-			made.own.add(key, fields[key])
+			made.add(key, fields[key])
 		}
 	}
 	for key, at := range alone {
-		made.alone.add(key, at)
+		made.add(key, at)
 	}
 	return made
 }
 
-func (t *catalogue) add(key string, at field) {
-	t.index.Add(key)
-	t.fields = append(t.fields, at)
-}
-
-func (t *catalogue) find(key string) *field {
-	if number, known := t.index.Of(key); known {
-		return &t.fields[number]
-	}
-	return nil
+func (r *Reader) add(key string, at field) {
+	r.names.Add(key)
+	r.fields = append(r.fields, at)
 }
 
 // Read reads a call into one of which nothing is known. Where a process had room for its own name and did not write it, it
 // did not know: what another instrumentation wrote under the standard one, perhaps a zero, is none of its words.
 func (r *Reader) Read(attrs pcommon.Map, into *Call) {
 	for key, value := range attrs.All() {
-		from := &r.alone
-		if strings.HasPrefix(key, ours) {
-			from = &r.own
-		}
-		if at := from.find(key); at != nil {
-			at.take(into, value)
+		if number, known := r.names.Of(key); known {
+			r.fields[number].take(into, value)
 		}
 	}
 	if attrs.Len() < crowded || into.Origin.Dialect != "" {

@@ -218,5 +218,6 @@ func (s *State) fill(at int, snapshot []byte, whole bool, now time.Time) error {
 		}
 		one.Seen = seen
 	}
+	h.due = time.Time{} // what was loaded was told of long ago
 	return nil
 }

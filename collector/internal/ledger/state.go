@@ -120,6 +120,8 @@ type shard struct {
 	mu       sync.Mutex
 	sessions *recent.Map[string, *record]
 	changed  bool
+	// due is until when no session is idle for too long.
+	due time.Time
 	// lent is by how many calls of sessions are read that do not hold the lock: then they must not be written over.
 	lent int
 }
@@ -243,9 +245,12 @@ func (s *State) evict(h *shard, now time.Time) {
 }
 
 func (s *State) expire(h *shard, now time.Time) {
-	for {
+	for now.After(h.due) {
 		_, oldest, held := h.sessions.Oldest()
-		if !held || now.Sub(oldest.Seen) <= s.options.Idle {
+		if !held {
+			return
+		}
+		if h.due = oldest.Seen.Add(s.options.Idle); !now.After(h.due) {
 			return
 		}
 		s.forget(h, oldest)

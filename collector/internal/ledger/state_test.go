@@ -167,6 +167,21 @@ func (s store) put(key string, snapshot []byte) error { s[key] = snapshot; retur
 
 func (s store) get(key string) ([]byte, error) { return s[key], nil }
 
+// A session that was loaded is idle since it was told of, not since it was loaded.
+func TestLoadedSessionsExpire(t *testing.T) {
+	idle := 10 * time.Minute
+	brief := func(o *ledger.Options) { o.Idle = idle }
+	made, kept, loaded := state(t, brief), store{}, state(t, brief)
+	observe(made, counted("s", 1, 0, 20000, 0))
+	_, err := made.Save(kept.put)
+	require.NoError(t, err)
+	require.NoError(t, loaded.Load(kept.get, day0.Add(idle)))
+	loaded.Sweep(day0.Add(idle))
+	assert.Equal(t, int64(1), loaded.Stats().Sessions)
+	loaded.Sweep(day0.Add(idle + time.Minute))
+	assert.Equal(t, ledger.Stats{Expired: 1}, loaded.Stats())
+}
+
 // What was saved is what is loaded, and only shards that were changed are saved again.
 func TestSnapshot(t *testing.T) {
 	made, kept := state(t, asIs), store{}

@@ -64,7 +64,7 @@ func (s *sieve) seen(attrs pcommon.Map) marks {
 		if number, known := s.keys.Of(key); known {
 			found |= 1 << min(number, lastKey)
 		}
-		if strings.HasPrefix(key, prefix) {
+		if found&markOurs == 0 && strings.HasPrefix(key, prefix) {
 			found |= markOurs
 		}
 	}
