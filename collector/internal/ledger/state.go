@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -62,9 +61,11 @@ const maxLate = 3
 // same answer was over is another call: a gateway gave the answer again.
 func (r *record) knows(named traces.Names, opened float64) bool {
 	sought := named.Sought()
-	for at, name := range r.Told {
-		if slices.Contains(sought.All(), name) && (name != named.Answer() || at >= len(r.Ends) || opened <= float64(r.Ends[at])+maxLate) {
-			return true
+	for _, name := range sought.All() {
+		for at, told := range r.Told {
+			if told == name && (name != named.Answer() || at >= len(r.Ends) || opened <= float64(r.Ends[at])+maxLate) {
+				return true
+			}
 		}
 	}
 	return false
