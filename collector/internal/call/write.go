@@ -9,7 +9,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/xpdata"
 
-	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/names"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/semconv"
 )
 
@@ -30,7 +29,7 @@ func (c *Call) WriteAll(attrs pcommon.Map) {
 	w.open(attrs)
 	defer w.close()
 	own.write(c, &w)
-	if w.speaks() {
+	if w.fills = w.speaks(); w.fills {
 		standard.write(c, &w)
 	}
 }
@@ -80,34 +79,30 @@ type columns struct {
 	others  []other
 }
 
-// column is a field under a name. Note is the bit of the name in what a writer notes, 0 of one that is none of those.
 type column[T any] struct {
-	key  string
-	note marks
-	at   func(*Call) *T
+	key string
+	at  func(*Call) *T
 }
 
 type other struct {
-	key  string
-	note marks
+	key string
 	field
 }
 
 func tabled(fields map[string]field) *columns {
 	made := &columns{}
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
-		note := noted.bit(key)
 		switch one := fields[key]; {
 		case one.text != nil:
-			made.texts = append(made.texts, column[string]{key, note, one.text})
+			made.texts = append(made.texts, column[string]{key, one.text})
 		case one.count != nil:
-			made.counts = append(made.counts, column[*int64]{key, note, one.count})
+			made.counts = append(made.counts, column[*int64]{key, one.count})
 		case one.number != nil:
-			made.numbers = append(made.numbers, column[*float64]{key, note, one.number})
+			made.numbers = append(made.numbers, column[*float64]{key, one.number})
 		case one.flag != nil:
-			made.flags = append(made.flags, column[*bool]{key, note, one.flag})
+			made.flags = append(made.flags, column[*bool]{key, one.flag})
 		default:
-			made.others = append(made.others, other{key, note, one})
+			made.others = append(made.others, other{key, one})
 		}
 	}
 	return made
@@ -115,27 +110,27 @@ func tabled(fields map[string]field) *columns {
 
 func (t *columns) write(c *Call, w *writer) {
 	for i := range t.texts {
-		if value := *t.texts[i].at(c); value != "" && w.may(t.texts[i].note) {
+		if value := *t.texts[i].at(c); value != "" && w.may(t.texts[i].key) {
 			w.value(t.texts[i].key).SetStr(value)
 		}
 	}
 	for i := range t.counts {
-		if value := *t.counts[i].at(c); value != nil && w.may(t.counts[i].note) {
+		if value := *t.counts[i].at(c); value != nil && w.may(t.counts[i].key) {
 			w.value(t.counts[i].key).SetInt(*value)
 		}
 	}
 	for i := range t.numbers {
-		if value := *t.numbers[i].at(c); value != nil && w.may(t.numbers[i].note) {
+		if value := *t.numbers[i].at(c); value != nil && w.may(t.numbers[i].key) {
 			w.value(t.numbers[i].key).SetDouble(*value)
 		}
 	}
 	for i := range t.flags {
-		if value := *t.flags[i].at(c); value != nil && w.may(t.flags[i].note) {
+		if value := *t.flags[i].at(c); value != nil && w.may(t.flags[i].key) {
 			w.value(t.flags[i].key).SetBool(*value)
 		}
 	}
 	for i := range t.others {
-		if at := t.others[i].of(c); Known(at) && w.may(t.others[i].note) {
+		if at := t.others[i].of(c); Known(at) && w.may(t.others[i].key) {
 			w.other(t.others[i].key, at)
 		}
 	}
@@ -148,46 +143,18 @@ type writer struct {
 	// laid into `added`, and those that are written behind them, which need not be looked for.
 	told  bool
 	added xpdata.MapBuilder
-	// stands has the standard names that stand there, a bit for each: they are not written.
-	stands marks
+	// fills says that only names are written that stand there not yet.
+	fills bool
 }
-
-type marks uint64
 
 // typical is how many attributes a call is told by, most times: room for them is made at once.
 const typical = 24
-
-// noted are the standard names that a writer looks for, first those of which a record has one if it speaks the standard.
-var noted = numbered()
-
-type notes struct{ names.Index }
-
-func numbered() *notes {
-	made := &notes{}
-	for _, key := range speaking {
-		made.Add(key)
-	}
-	for key := range standardNames() {
-		made.Add(key)
-	}
-	return made
-}
-
-func (n *notes) bit(key string) marks {
-	if number, known := n.Of(key); known {
-		return 1 << number
-	}
-	return 0
-}
-
-var speaking = []string{semconv.GenAIOperationName, semconv.GenAIRequestModel}
 
 // open begins to write onto a record, which is whole again when the writer is closed.
 func (w *writer) open(attrs pcommon.Map) {
 	w.attrs = attrs
 	for key := range attrs.All() {
 		w.told = w.told || strings.HasPrefix(key, ours)
-		w.stands |= noted.bit(key)
 	}
 	if w.told {
 		return
@@ -204,12 +171,15 @@ func (w *writer) close() {
 	}
 }
 
-func (w *writer) speaks() bool { return w.stands&(1<<len(speaking)-1) != 0 }
+// speaks says whether a record speaks the standard.
+func (w *writer) speaks() bool {
+	return w.stood(semconv.GenAIOperationName) || w.stood(semconv.GenAIRequestModel)
+}
 
-// may says whether a name of this note is to be written.
-func (w *writer) may(note marks) bool { return w.stands&note == 0 }
+// may says whether a name is to be written.
+func (w *writer) may(key string) bool { return !w.fills || !w.stood(key) }
 
-// stood says whether an attribute stands on a record that has some of ours.
+// stood says whether a name stood on the record before, or was written where each one is looked for.
 func (w *writer) stood(key string) bool {
 	_, told := w.attrs.Get(key)
 	return told
