@@ -22,107 +22,110 @@ func raw(texts ...string) [][]byte {
 	return found
 }
 
+// requests are captured ones, each in a dialect's own form, and what is read of them.
+var requests = map[string]struct {
+	scope string
+	attrs map[string]any
+	want  *call.Content
+}{
+	"gen_ai": {
+		attrs: map[string]any{
+			"gen_ai.operation.name":      "chat",
+			"gen_ai.system_instructions": `[{"type":"text","content":"Be brief."}]`,
+			"gen_ai.input.messages":      `[{"role":"system","parts":[]},{"role":"user","parts":[{"content":"hi"}]}]`,
+			"gen_ai.tool.definitions":    `[{"name":"read_file"}]`,
+		},
+		want: &call.Content{
+			Form: "gen_ai", Tools: raw(`{"name":"read_file"}`),
+			System:   raw(`{"type":"text","content":"Be brief."}`, `{"role":"system","parts":[]}`),
+			Messages: raw(`{"role":"user","parts":[{"content":"hi"}]}`),
+		},
+	},
+	"gen_ai as a list of maps": {
+		attrs: map[string]any{
+			"gen_ai.operation.name": "chat",
+			"gen_ai.input.messages": []any{map[string]any{"role": "user", "parts": []any{}}},
+		},
+		want: &call.Content{Form: "gen_ai", Messages: raw(`{"parts":[],"role":"user"}`)},
+	},
+	"openinference": {
+		attrs: map[string]any{
+			"openinference.span.kind":                                "LLM",
+			"llm.input_messages.0.message.role":                      "system",
+			"llm.input_messages.0.message.content":                   "Be brief.",
+			"llm.input_messages.1.message.role":                      "tool",
+			"llm.input_messages.2.message.role":                      "assistant",
+			"llm.input_messages.2.message.tool_calls.0.tool_call.id": "c1",
+			"llm.tools.0.tool.json_schema":                           "{}",
+		},
+		want: &call.Content{
+			Form: "openinference", Tools: raw(`{"json_schema":"{}"}`),
+			System:   raw(`{"content":"Be brief.","role":"system"}`),
+			Messages: raw(`{"role":"tool"}`, `{"role":"assistant","tool_calls.0.tool_call.id":"c1"}`),
+		},
+	},
+	"langfuse": {
+		attrs: map[string]any{
+			"langfuse.observation.type":  "generation",
+			"langfuse.observation.input": `{"tools":[{"name":"read"}],"messages":[{"role":"system","content":"s"},{"role":"user","content":"hi"}]}`,
+		},
+		want: &call.Content{
+			Form: "langfuse", Tools: raw(`{"name":"read"}`), System: raw(`{"role":"system","content":"s"}`),
+			Messages: raw(`{"role":"user","content":"hi"}`),
+		},
+	},
+	"langfuse, Responses": {
+		attrs: map[string]any{
+			"langfuse.observation.type":  "generation",
+			"langfuse.observation.input": `{"input":[{"role":"system","content":"s"},{"role":"user","content":"hi"}],"tools":[{"name":"read"}]}`,
+		},
+		want: &call.Content{
+			Form: "langfuse", Tools: raw(`{"name":"read"}`), System: raw(`{"role":"system","content":"s"}`),
+			Messages: raw(`{"role":"user","content":"hi"}`),
+		},
+	},
+	"openllmetry": {
+		scope: "opentelemetry.instrumentation.openai.v1",
+		attrs: map[string]any{
+			"llm.request.type": "chat", "gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "hi",
+			"llm.request.functions.0.name": "read_file",
+		},
+		want: &call.Content{
+			Form: "openllmetry", Tools: raw(`{"name":"read_file"}`), Messages: raw(`{"content":"hi","role":"user"}`),
+		},
+	},
+	"vercel_ai": {
+		scope: "ai",
+		attrs: map[string]any{
+			"ai.operationId":     "ai.streamText.doStream",
+			"ai.prompt.messages": `[{"role":"system","content":"Be brief."},{"role":"user","content":[]}]`,
+			"ai.prompt.tools":    []any{`{"type":"function","name":"read_file"}`},
+		},
+		want: &call.Content{
+			Form: "vercel_ai", Tools: raw(`{"type":"function","name":"read_file"}`),
+			System: raw(`{"role":"system","content":"Be brief."}`), Messages: raw(`{"role":"user","content":[]}`),
+		},
+	},
+	"langsmith": {
+		scope: "langsmith",
+		attrs: map[string]any{"langsmith.span.kind": "llm", "gen_ai.prompt": `{"messages":[[{"type":"human"},{"type":"ai"}]]}`},
+		want:  &call.Content{Form: "langsmith", Messages: raw(`{"type":"human"}`, `{"type":"ai"}`)},
+	},
+	"openinference with its first messages taken away": {
+		attrs: map[string]any{
+			"openinference.span.kind":           "LLM",
+			"llm.input_messages.1.message.role": "assistant",
+			"llm.input_messages.2.message.role": "user",
+		},
+	},
+	"nothing captured": {attrs: map[string]any{"gen_ai.operation.name": "chat"}},
+	"no JSON":          {attrs: map[string]any{"gen_ai.operation.name": "chat", "gen_ai.input.messages": "hi"}},
+}
+
 // Captured requests are read in each dialect's own form, part by part as JSON; leading system messages belong to the
 // system part.
 func TestCapturedRequestsAreReadPartByPart(t *testing.T) {
-	for name, row := range map[string]struct {
-		scope string
-		attrs map[string]any
-		want  *call.Content
-	}{
-		"gen_ai": {
-			attrs: map[string]any{
-				"gen_ai.operation.name":      "chat",
-				"gen_ai.system_instructions": `[{"type":"text","content":"Be brief."}]`,
-				"gen_ai.input.messages":      `[{"role":"system","parts":[]},{"role":"user","parts":[{"content":"hi"}]}]`,
-				"gen_ai.tool.definitions":    `[{"name":"read_file"}]`,
-			},
-			want: &call.Content{
-				Form: "gen_ai", Tools: raw(`{"name":"read_file"}`),
-				System:   raw(`{"type":"text","content":"Be brief."}`, `{"role":"system","parts":[]}`),
-				Messages: raw(`{"role":"user","parts":[{"content":"hi"}]}`),
-			},
-		},
-		"gen_ai as a list of maps": {
-			attrs: map[string]any{
-				"gen_ai.operation.name": "chat",
-				"gen_ai.input.messages": []any{map[string]any{"role": "user", "parts": []any{}}},
-			},
-			want: &call.Content{Form: "gen_ai", Messages: raw(`{"parts":[],"role":"user"}`)},
-		},
-		"openinference": {
-			attrs: map[string]any{
-				"openinference.span.kind":                                "LLM",
-				"llm.input_messages.0.message.role":                      "system",
-				"llm.input_messages.0.message.content":                   "Be brief.",
-				"llm.input_messages.1.message.role":                      "tool",
-				"llm.input_messages.2.message.role":                      "assistant",
-				"llm.input_messages.2.message.tool_calls.0.tool_call.id": "c1",
-				"llm.tools.0.tool.json_schema":                           "{}",
-			},
-			want: &call.Content{
-				Form: "openinference", Tools: raw(`{"json_schema":"{}"}`),
-				System:   raw(`{"content":"Be brief.","role":"system"}`),
-				Messages: raw(`{"role":"tool"}`, `{"role":"assistant","tool_calls.0.tool_call.id":"c1"}`),
-			},
-		},
-		"langfuse": {
-			attrs: map[string]any{
-				"langfuse.observation.type":  "generation",
-				"langfuse.observation.input": `{"tools":[{"name":"read"}],"messages":[{"role":"system","content":"s"},{"role":"user","content":"hi"}]}`,
-			},
-			want: &call.Content{
-				Form: "langfuse", Tools: raw(`{"name":"read"}`), System: raw(`{"role":"system","content":"s"}`),
-				Messages: raw(`{"role":"user","content":"hi"}`),
-			},
-		},
-		"langfuse, Responses": {
-			attrs: map[string]any{
-				"langfuse.observation.type":  "generation",
-				"langfuse.observation.input": `{"input":[{"role":"system","content":"s"},{"role":"user","content":"hi"}],"tools":[{"name":"read"}]}`,
-			},
-			want: &call.Content{
-				Form: "langfuse", Tools: raw(`{"name":"read"}`), System: raw(`{"role":"system","content":"s"}`),
-				Messages: raw(`{"role":"user","content":"hi"}`),
-			},
-		},
-		"openllmetry": {
-			scope: "opentelemetry.instrumentation.openai.v1",
-			attrs: map[string]any{
-				"llm.request.type": "chat", "gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "hi",
-				"llm.request.functions.0.name": "read_file",
-			},
-			want: &call.Content{
-				Form: "openllmetry", Tools: raw(`{"name":"read_file"}`), Messages: raw(`{"content":"hi","role":"user"}`),
-			},
-		},
-		"vercel_ai": {
-			scope: "ai",
-			attrs: map[string]any{
-				"ai.operationId":     "ai.streamText.doStream",
-				"ai.prompt.messages": `[{"role":"system","content":"Be brief."},{"role":"user","content":[]}]`,
-				"ai.prompt.tools":    []any{`{"type":"function","name":"read_file"}`},
-			},
-			want: &call.Content{
-				Form: "vercel_ai", Tools: raw(`{"type":"function","name":"read_file"}`),
-				System: raw(`{"role":"system","content":"Be brief."}`), Messages: raw(`{"role":"user","content":[]}`),
-			},
-		},
-		"langsmith": {
-			scope: "langsmith",
-			attrs: map[string]any{"langsmith.span.kind": "llm", "gen_ai.prompt": `{"messages":[[{"type":"human"},{"type":"ai"}]]}`},
-			want:  &call.Content{Form: "langsmith", Messages: raw(`{"type":"human"}`, `{"type":"ai"}`)},
-		},
-		"openinference with its first messages taken away": {
-			attrs: map[string]any{
-				"openinference.span.kind":           "LLM",
-				"llm.input_messages.1.message.role": "assistant",
-				"llm.input_messages.2.message.role": "user",
-			},
-		},
-		"nothing captured": {attrs: map[string]any{"gen_ai.operation.name": "chat"}},
-		"no JSON":          {attrs: map[string]any{"gen_ai.operation.name": "chat", "gen_ai.input.messages": "hi"}},
-	} {
+	for name, row := range requests {
 		t.Run(name, func(t *testing.T) {
 			attrs := pcommon.NewMap()
 			require.NoError(t, attrs.FromRaw(row.attrs))
