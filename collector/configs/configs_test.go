@@ -153,7 +153,7 @@ func (r *running) stop(t testing.TB) {
 	require.NoError(t, r.command.Wait(), r.output.String())
 }
 
-func (r *running) kill(t *testing.T) {
+func (r *running) kill(t testing.TB) {
 	t.Helper()
 	require.NoError(t, r.command.Process.Kill())
 	_ = r.command.Wait()
