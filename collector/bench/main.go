@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/load"
@@ -22,6 +23,7 @@ type settings struct {
 	rounds, turns    int
 	sessions, memory int
 	strict           bool
+	only             string
 }
 
 func main() {
@@ -39,34 +41,21 @@ func run() error {
 	flag.IntVar(&s.turns, "turns", 40, "spans of each session in a round")
 	flag.IntVar(&s.sessions, "sessions", 1000, "sessions in a round")
 	flag.IntVar(&s.memory, "memory", 100_000, "sessions for the measurement of memory")
+	flag.StringVar(&s.only, "only", "", "measure throughput alone, of what has this in its name")
 	flag.BoolVar(&s.strict, "strict", false, "end with 1 where a bar is missed")
 	flag.Parse()
 
-	var rows []row
-	for _, kind := range kinds {
-		made, err := throughput(s, kind.make, kind.compression)
-		if err != nil {
-			return fmt.Errorf("%s: %w", kind.name, err)
-		}
-		rows = append(rows, speedRow(kind.name, made))
-		fmt.Fprintln(os.Stderr, rows[len(rows)-1].cells)
-	}
-	for _, kind := range []struct {
-		name string
-		make load.Kind
-	}{{"entries", load.Entry}, {"calls told by another instrumentation", load.GenAI}} {
-		made, err := weigh(s.memory, kind.make)
-		if err != nil {
-			return fmt.Errorf("memory: %w", err)
-		}
-		rows = append(rows, heapRow(kind.name, s.memory, made))
-		fmt.Fprintln(os.Stderr, rows[len(rows)-1].cells)
-	}
-	made, err := memory(s, load.Entry)
+	rows, err := speeds(s)
 	if err != nil {
-		return fmt.Errorf("memory of the process: %w", err)
+		return err
 	}
-	rows = append(rows, memoryRow(s.memory, made))
+	if s.only == "" {
+		rooms, err := sizes(s)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, rooms...)
+	}
 	fmt.Print(table(rows))
 	fmt.Printf("\n%s, %d processors, %s, medians of %d rounds of %d spans in turns, %s.\n", runtime.Version(), runtime.NumCPU(),
 		model(), s.rounds, s.turns*s.sessions, time.Now().UTC().Format(time.DateOnly))
@@ -74,6 +63,51 @@ func run() error {
 		return fmt.Errorf("a bar was missed")
 	}
 	return nil
+}
+
+// speeds measures the throughput of each kind that is asked for.
+func speeds(s settings) ([]row, error) {
+	var rows []row
+	for _, kind := range kinds {
+		if !strings.Contains(kind.name, s.only) {
+			continue
+		}
+		made, err := throughput(s, kind.make, kind.compression)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", kind.name, err)
+		}
+		rows = append(rows, told(speedRow(kind.name, made)))
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("-only %q: no kind has that in its name", s.only)
+	}
+	return rows, nil
+}
+
+// sizes measures what many sessions take of memory.
+func sizes(s settings) ([]row, error) {
+	var rows []row
+	for _, kind := range []struct {
+		name string
+		make load.Kind
+	}{{"entries", load.Entry}, {"calls told by another instrumentation", load.GenAI}} {
+		made, err := weigh(s.memory, kind.make)
+		if err != nil {
+			return nil, fmt.Errorf("memory: %w", err)
+		}
+		rows = append(rows, told(heapRow(kind.name, s.memory, made)))
+	}
+	made, err := memory(s, load.Entry)
+	if err != nil {
+		return nil, fmt.Errorf("memory of the process: %w", err)
+	}
+	return append(rows, told(memoryRow(s.memory, made))), nil
+}
+
+// told shows a row as soon as it is there.
+func told(made row) row {
+	fmt.Fprintln(os.Stderr, made.cells)
+	return made
 }
 
 // kinds are what is sent.
