@@ -2,7 +2,6 @@ package contextledgerprocessor
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"testing"
 	"time"
@@ -16,14 +15,13 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/contextledgerprocessor/internal/metadata"
+	fleet "github.com/otel-context-ledger/otel-context-ledger/collector/internal/load"
 )
 
-// What the processor takes for a span of another instrumentation, of our own, and of something else.
+// What the processor takes for a span of another instrumentation, of our own whose verdict stands and whose does not, and of something else.
 func BenchmarkSpans(b *testing.B) {
-	kinds := map[string]func(session, turn int) map[string]any{
-		"gen_ai": speaking,
-		"ours":   ourEntry,
-		"other":  func(int, int) map[string]any { return map[string]any{"http.request.method": "GET", "url.path": "/"} },
+	kinds := map[string]fleet.Kind{
+		"gen_ai": fleet.GenAI, "ours": fleet.Entry, "ours_begun_anew": begunAnew, "other": fleet.Other,
 	}
 	for name, kind := range kinds {
 		b.Run(name, func(b *testing.B) {
@@ -53,12 +51,19 @@ func BenchmarkSessions(b *testing.B) {
 		const sessions = 100_000
 		for session := range sessions {
 			traces := ptrace.NewTraces()
-			addSpan(traces, session, 1, ourEntry)
+			addSpan(traces, session, 1, fleet.Entry)
 			require.NoError(b, made.ConsumeTraces(context.Background(), traces))
 		}
 		b.ReportMetric(float64(heap()-before)/(1<<20), "MiB/100000-sessions")
 		runtime.KeepAlive(made)
 	}
+}
+
+// begunAnew is an entry of a process that knew of no earlier call, which the collector therefore judges.
+func begunAnew(session, turn int) map[string]any {
+	made := fleet.Entry(session, turn)
+	made["context_ledger.cache_outcome"], made["context_ledger.miss_cause"] = "cold", "cold_start"
+	return made
 }
 
 func heap() uint64 {
@@ -78,7 +83,7 @@ func benchmarked(b *testing.B) processor.Traces {
 	return made
 }
 
-func addSpan(traces ptrace.Traces, session, turn int, kind func(session, turn int) map[string]any) {
+func addSpan(traces ptrace.Traces, session, turn int, kind fleet.Kind) {
 	span := traces.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty()
 	span.SetName("chat gpt-5")
 	span.SetTraceID(pcommon.TraceID{byte(session), byte(session >> 8), byte(session >> 16), byte(turn), byte(turn >> 8)})
@@ -88,43 +93,5 @@ func addSpan(traces ptrace.Traces, session, turn int, kind func(session, turn in
 	span.SetEndTimestamp(pcommon.NewTimestampFromTime(began.Add(time.Second)))
 	if err := span.Attributes().FromRaw(kind(session, turn)); err != nil {
 		panic(err)
-	}
-}
-
-func speaking(session, turn int) map[string]any {
-	return map[string]any{
-		"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.request.model": "gpt-5",
-		"gen_ai.conversation.id": fmt.Sprint("s", session), "gen_ai.response.id": fmt.Sprint("r", session, "-", turn),
-		"gen_ai.usage.input_tokens": 10_000 + turn, "gen_ai.usage.cache_read.input_tokens": 9_000 + turn,
-		"gen_ai.usage.output_tokens": 100, "server.address": "api.openai.com",
-	}
-}
-
-// ourEntry is an entry with as much in it as those of the SDK have.
-func ourEntry(session, turn int) map[string]any {
-	locator := make([]any, 24)
-	for i := range locator {
-		locator[i] = fmt.Sprintf("%d:%d:%016x", i*turn, i*4000, session*1000+i)
-	}
-	return map[string]any{
-		"context_ledger.entry_id": fmt.Sprint("e", session, "-", turn), "context_ledger.session_id": fmt.Sprint("s", session),
-		"context_ledger.session_source": "lineage", "context_ledger.provider": "openai", "context_ledger.model_id": "gpt-5",
-		"context_ledger.provider_surface": "openai", "context_ledger.endpoint": "api.openai.com",
-		"context_ledger.api":              "chat",
-		"context_ledger.policy_hash":      "xxh3:0123456789abcdef0123456789abcdef",
-		"context_ledger.policy_wire_hash": "xxh3:0123456789abcdef0123456789abcdef",
-		"context_ledger.tool_schema_hash": "xxh3:0123456789abcdef0123456789abcdef",
-		"context_ledger.tool_wire_hash":   "xxh3:0123456789abcdef0123456789abcdef",
-		"context_ledger.context_identity": "xxh3:0123456789abcdef0123456789abcdef",
-		"context_ledger.cache_identity":   "xxh3:0123456789abcdef0123456789abcdef",
-		"context_ledger.prefix_locator":   locator, "context_ledger.history_length": 2*turn + 1,
-		"context_ledger.cache_report": "reported", "context_ledger.input_tokens": 10_000 + turn,
-		"context_ledger.cached_tokens": 9_000 + turn,
-		"context_ledger.output_tokens": 100, "context_ledger.cache_outcome": "partial",
-		"context_ledger.miss_cause":   "cold_start",
-		"context_ledger.request_kind": "agent", "context_ledger.counted_by": "sdk",
-		"context_ledger.response_id": fmt.Sprint("r", session, "-", turn),
-		"context_ledger.started_at":  1.8e9 + float64(turn), "context_ledger.digest_scheme": "xxh3",
-		"context_ledger.call_end": "complete",
 	}
 }
