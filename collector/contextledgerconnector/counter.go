@@ -58,8 +58,7 @@ type counter struct {
 	sending sync.Mutex
 	unsent  []pmetric.Metrics
 
-	// guard takes a step that may break.
-	guard   func(ctx context.Context, stage string, step func())
+	steps   *guard.Guard
 	once    sync.Once
 	next    consumer.Metrics
 	cancel  context.CancelFunc
@@ -79,11 +78,16 @@ func newCounter(settings connector.Settings, config *Config) (*counter, error) {
 		telemetry: telemetry,
 		writer:    newWriter(config, settings.TelemetrySettings, settings.BuildInfo.Version),
 		window:    newWindow(config.Dedup, now),
-		guard: guard.New(telemetry.ConnectorContextLedgerErrors, settings.Logger,
+		steps: guard.New(telemetry.ConnectorContextLedgerErrors, settings.Logger,
 			"a step of the ledger broke. Further ones are only counted"),
 	}
 	made.tally = newTally(config, now, made.exceeded)
 	return made, telemetry.RegisterConnectorContextLedgerSeriesCallback(made.series)
+}
+
+// guard takes a step that may break.
+func (c *counter) guard(ctx context.Context, stage string, step func()) {
+	c.steps.Take(ctx, stage, step)
 }
 
 func newWriter(config *Config, settings component.TelemetrySettings, version string) writer {

@@ -48,7 +48,7 @@ func newDesk(settings processor.Settings, config *Config) (*desk, error) {
 	made := &desk{
 		config: config, id: settings.ID, logger: settings.Logger, telemetry: telemetry,
 		metadataKey: config.Partition.MetadataKey,
-		steps: guard.Of(telemetry.ProcessorContextLedgerErrors, settings.Logger,
+		steps: guard.New(telemetry.ProcessorContextLedgerErrors, settings.Logger,
 			"a step of the ledger broke; what it was about goes on as it is. Further ones are only counted"),
 	}
 	known, err := config.lore()

@@ -18,15 +18,10 @@ type Guard struct {
 	told   sync.Once
 }
 
-// Of makes a guard. A step that breaks is counted by its stage, and the first is logged as `says`. Its text is told nowhere,
+// New makes a guard. A step that breaks is counted by its stage, and the first is logged as `says`. Its text is told nowhere,
 // for it may hold what was sent.
-func Of(errors metric.Int64Counter, logger *zap.Logger, says string) *Guard {
+func New(errors metric.Int64Counter, logger *zap.Logger, says string) *Guard {
 	return &Guard{errors: errors, logger: logger, says: says}
-}
-
-// New gives what takes the steps of a guard.
-func New(errors metric.Int64Counter, logger *zap.Logger, says string) func(context.Context, string, func()) {
-	return Of(errors, logger, says).Take
 }
 
 // Take takes a step. What the step holds needs no room on the heap.
