@@ -40,18 +40,23 @@ func (s *State) prompted(c *call.Call) *captured {
 		Facts: *s.options.Lore.For(c.Model.Surface, c.Model.Provider), Form: c.Content.Form,
 		Repository: c.Context.RepoSnapshot, Opened: traces.Seconds(c.Place.Start),
 	}
+	found := s.finding(c, sent, outline)
+	if !found.partial {
+		s.tell(c, found)
+	}
+	return found
+}
+
+// finding is what the captured requests of before say of one.
+func (s *State) finding(c *call.Call, sent prompts.Sent, outline *segments.Outline) *captured {
 	s.captured.mu.Lock()
+	defer s.captured.mu.Unlock()
 	draft := s.captured.prompts.Open(sent, outline)
 	found := &captured{Finding: s.captured.prompts.Close(draft, answer(c), traces.Seconds(c.Place.End))}
-	partial := partly(found.Finding)
-	if partial {
+	if partly(found.Finding) {
 		s.captured.prompts.Forget(draft.Link.Session)
-	}
-	s.captured.mu.Unlock()
-	if partial {
 		return &captured{partial: true}
 	}
-	s.tell(c, found)
 	return found
 }
 

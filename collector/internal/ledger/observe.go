@@ -216,7 +216,7 @@ func (s *State) remember(h *shard, kept *record, held bool, judged judged, now t
 		switch {
 		case judged.moved:
 			// What was known before may be of the past, and the first call of another agent may have been elsewhere.
-			s.outdate(kept, trace.Opened)
+			s.outdate(kept, trace.Opened, now)
 		case link.Replaces(trace):
 			s.drop(kept, link.Head.Entry)
 			if h.lent == 0 {
@@ -241,14 +241,15 @@ func (s *State) remember(h *shard, kept *record, held bool, judged judged, now t
 	s.keep(h, kept, now)
 }
 
-// outdate forgets the calls of a session that began before a time.
-func (s *State) outdate(kept *record, before float64) {
+// outdate forgets the calls of a session that began before a time, and goes by ours where that is one to come: a clock that is
+// ahead is no reason to forget what comes next.
+func (s *State) outdate(kept *record, before float64, now time.Time) {
 	for _, branch := range slices.Clone(kept.Branches) {
 		if branch.Opened <= before {
 			s.drop(kept, branch.Entry)
 		}
 	}
-	kept.Whole, kept.Since = false, before
+	kept.Whole, kept.Since = false, min(before, traces.Seconds(now))
 }
 
 // drop forgets a call of a session.

@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
@@ -238,6 +239,87 @@ func TestWhatAQueueToldLastIsKept(t *testing.T) {
 	again := state(t, moving)
 	require.NoError(t, again.Load(kept.get, day0))
 	assert.Equal(t, "1", arrival{"logs", 2}.to(again))
+}
+
+// What a ledger said at its end is not taken for being of what came after, though a store refused to take it back.
+func TestAStoreThatKeepsWhatWasSaidBefore(t *testing.T) {
+	for why, end := range map[string]func(*ledger.State, store) error{
+		"the ledger is closed": closed,
+		"the ledger is killed": refused,
+	} {
+		made, kept := state(t, moving), store{}
+		arrival{"spans", 1}.to(made)
+		require.NoError(t, closed(made, kept))
+		again := state(t, moving)
+		require.NoError(t, again.Load(kept.get, day0))
+		require.NoError(t, refused(again, kept))
+		assert.Equal(t, "unknown", arrival{"spans", 5}.to(again), why)
+		require.NoError(t, end(again, kept))
+		last := state(t, moving)
+		require.NoError(t, last.Load(kept.get, day0))
+		assert.Equal(t, "unknown", arrival{"spans", 9}.to(last), why)
+	}
+}
+
+// refused saves to a store that takes sessions, and not what is known of them all.
+func refused(made *ledger.State, to store) error {
+	full := errors.New("disk full")
+	_, err := made.Save(func(key string, snapshot []byte) error {
+		if key == ledger.KnownKey {
+			return full
+		}
+		return to.put(key, snapshot)
+	})
+	if !errors.Is(err, full) {
+		return fmt.Errorf("not %w: %w", full, err)
+	}
+	return nil
+}
+
+// A ledger of before that knew of no queues may have been here in between: gaps that an earlier one heard of are then forgotten.
+func TestGapsOfALedgerBeforeTheLast(t *testing.T) {
+	made, kept, other := state(t, moving), store{}, store{}
+	arrival{"spans", 1}.to(made)
+	require.NoError(t, closed(made, kept))
+	require.NoError(t, closed(state(t, moving), other))
+	kept[ledger.KnownKey] = other[ledger.KnownKey]
+	again := state(t, moving)
+	require.NoError(t, again.Load(kept.get, day0))
+	assert.Equal(t, "unknown", arrival{"spans", 9}.to(again))
+}
+
+// One call with a clock that is ahead by years is no worse for those after it behind a gap than without one.
+func TestAClockThatIsAheadBehindAGap(t *testing.T) {
+	after := map[int64]int{}
+	for _, offset := range []int64{1, 100} {
+		made := state(t, moving)
+		for number := range int64(100) {
+			at, opened := number, 20*number
+			if number > 0 {
+				at += offset - 1
+			}
+			if number == 1 {
+				opened = 10 * 365 * 86400
+			}
+			one := counted("s", int(number), opened, 20_000+1000*number, 0)
+			one.Place.Gap = made.Arrived(ledger.Spot{Topic: "spans", Offset: at})
+			if made.Observe(one, day0.Add(time.Duration(20*number)*time.Second)).Known {
+				after[offset]++
+			}
+		}
+	}
+	assert.Positive(t, after[100])
+	assert.InDelta(t, after[1], after[100], 2)
+}
+
+// A log record without a time has its call begin before 1970 if it tells a duration: such calls follow one another all the same.
+func TestCallsThatBeginBefore1970(t *testing.T) {
+	made, epoch := state(t, asIs), time.Unix(0, 0)
+	for number := range 5 {
+		one := counted("s", 1+number, 0, int64(20_000+1000*number), int64(19_000+1000*number))
+		one.Place.Start, one.Place.End = epoch.Add(-2*time.Second), epoch
+		assert.Equal(t, number > 0, made.Observe(one, day0).Known)
+	}
 }
 
 // arrival is a call of a session, and the topic in which it comes.

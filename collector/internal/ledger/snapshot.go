@@ -38,7 +38,9 @@ type known struct {
 	Gaps  uint64
 }
 
-func (k known) says(other known) bool { return k.Blind == other.Blind && k.Whole == other.Whole }
+// says tells whether what is to be said was said before. That nothing was told of afterwards is said each time: something was
+// in between.
+func (k known) says(now known) bool { return k.Blind == now.Blind && !k.Whole && !now.Whole }
 
 // Save writes the shards that were changed since they were saved last, each by its key, and gives how many bytes that
 // were. What cannot be written is tried again next time, and its error given.
@@ -54,7 +56,10 @@ func (s *State) Close(put func(key string, snapshot []byte) error) (written int6
 
 func (s *State) save(put func(key string, snapshot []byte) error, whole bool) (written int64, err error) {
 	if !whole {
-		err = s.say(put, known{Blind: s.blind.Load()})
+		// First of all: nobody may take what was said at the end of the ledger before for being of what follows.
+		if err := s.say(put, known{Blind: s.blind.Load()}); err != nil {
+			return 0, err
+		}
 	}
 	for at := range s.shards {
 		kept, taken := s.take(at)
@@ -159,7 +164,7 @@ func (s *State) Load(get func(key string) ([]byte, error), now time.Time) error 
 	for at := range s.shards {
 		snapshot, err := get(Key(at))
 		if err == nil && len(snapshot) > 0 {
-			err = s.fill(at, snapshot, before.Whole, now)
+			err = s.fill(at, snapshot, before.Gaps > 0, now)
 		}
 		if err != nil {
 			s.counts.lostShards.Add(1)
@@ -189,8 +194,8 @@ func (s *State) before(get func(key string) ([]byte, error)) known {
 	return found
 }
 
-// fill brings back the sessions of a shard. Unless they are as they were last, it is not known which gaps were behind them.
-func (s *State) fill(at int, snapshot []byte, whole bool, now time.Time) error {
+// fill brings back the sessions of a shard. Unless the gaps are known that the ledger before had heard of, none was behind them.
+func (s *State) fill(at int, snapshot []byte, heard bool, now time.Time) error {
 	var kept []record
 	if err := decode(snapshot, &kept); err != nil {
 		return err
@@ -209,7 +214,7 @@ func (s *State) fill(at int, snapshot []byte, whole bool, now time.Time) error {
 		}
 		seen := one.Seen
 		one.loaded = s.options.Moving
-		if !whole && one.Heard != (gaps{}) {
+		if !heard && one.Heard != (gaps{}) {
 			one.Heard, changed = gaps{}, true
 		}
 		s.keep(h, &one, now)

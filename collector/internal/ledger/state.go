@@ -106,7 +106,7 @@ func moved[T any](items []T, one T) []T {
 
 // misses says whether a call that is not known may have been told of before, or may go on from one that is not kept.
 func (r *record) misses(trace *traces.Trace) bool {
-	return r.Forgotten > 0 && uint32(trace.Closed) <= r.Forgotten || trace.Opened < r.Since
+	return r.Forgotten > 0 && uint32(trace.Closed) <= r.Forgotten || r.Since != 0 && trace.Opened < r.Since
 }
 
 func (r *record) weigh() int64 {
