@@ -1,7 +1,6 @@
 package ledger_test
 
 import (
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
@@ -263,17 +262,8 @@ func TestAStoreThatKeepsWhatWasSaidBefore(t *testing.T) {
 
 // refused saves to a store that takes sessions, and not what is known of them all.
 func refused(made *ledger.State, to store) error {
-	full := errors.New("disk full")
-	_, err := made.Save(func(key string, snapshot []byte) error {
-		if key == ledger.KnownKey {
-			return full
-		}
-		return to.put(key, snapshot)
-	})
-	if !errors.Is(err, full) {
-		return fmt.Errorf("not %w: %w", full, err)
-	}
-	return nil
+	_, err := made.Save(to.full(func(key string) bool { return key == ledger.KnownKey }))
+	return whileFull(err)
 }
 
 // A ledger of before that knew of no queues may have been here in between: gaps that an earlier one heard of are then forgotten.

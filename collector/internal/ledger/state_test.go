@@ -165,6 +165,26 @@ type store map[string][]byte
 
 func (s store) put(key string, snapshot []byte) error { s[key] = snapshot; return nil }
 
+var errFull = errors.New("disk full")
+
+// full puts into the store what it has room for.
+func (s store) full(refuses func(key string) bool) func(key string, snapshot []byte) error {
+	return func(key string, snapshot []byte) error {
+		if refuses(key) {
+			return errFull
+		}
+		return s.put(key, snapshot)
+	}
+}
+
+// whileFull says what else went wrong than that the disk was full, which it had to be.
+func whileFull(err error) error {
+	if !errors.Is(err, errFull) {
+		return fmt.Errorf("not %w: %w", errFull, err)
+	}
+	return nil
+}
+
 func (s store) get(key string) ([]byte, error) { return s[key], nil }
 
 // A session that was loaded is idle since it was told of, not since it was loaded.
@@ -259,17 +279,8 @@ func closedAndLost(made *ledger.State, to store) error {
 
 // closedInPart finds a store whose disk is full when a shard is to be kept.
 func closedInPart(made *ledger.State, to store) error {
-	full := errors.New("disk full")
-	_, err := made.Close(func(key string, snapshot []byte) error {
-		if key != ledger.KnownKey {
-			return full
-		}
-		return to.put(key, snapshot)
-	})
-	if !errors.Is(err, full) {
-		return fmt.Errorf("not %w: %w", full, err)
-	}
-	return nil
+	_, err := made.Close(to.full(func(key string) bool { return key != ledger.KnownKey }))
+	return whileFull(err)
 }
 
 // What was loaded whole need not be saved again.
