@@ -4,6 +4,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/call"
+	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/names"
 	"github.com/otel-context-ledger/otel-context-ledger/collector/internal/semconv"
 )
 
@@ -29,16 +30,8 @@ var figures = newReader(
 
 // reader finds the fields of a call that some attributes hold.
 type reader struct {
-	// byLength has them by the length of their names, which few have in common.
-	byLength [longest + 1][]field
-}
-
-// longest is how many bytes a name has at most.
-const longest = 63
-
-type field struct {
-	key string
-	at  func(*call.Call) any
+	keys   names.Index
+	fields []func(*call.Call) any
 }
 
 func newReader(keys ...string) *reader {
@@ -48,22 +41,10 @@ func newReader(keys ...string) *reader {
 		if !known {
 			panic("no field of a call: " + key)
 		}
-		made.byLength[len(key)] = append(made.byLength[len(key)], field{key, at})
+		made.keys.Add(key)
+		made.fields = append(made.fields, at)
 	}
 	return made
-}
-
-// find gives what finds the field that an attribute holds, nil where it is not read.
-func (r *reader) find(key string) func(*call.Call) any {
-	if len(key) >= len(r.byLength) {
-		return nil
-	}
-	for _, one := range r.byLength[len(key)] {
-		if one.key == key {
-			return one.at
-		}
-	}
-	return nil
 }
 
 // ordinary is how many attributes a record has at most that is read in this way. On one that has more a process may have
@@ -77,8 +58,8 @@ func (e *entry) readCall(attrs pcommon.Map) {
 		return
 	}
 	for key, value := range attrs.All() {
-		if at := figures.find(key); at != nil {
-			e.put(at(&e.call), value)
+		if number, known := figures.keys.Of(key); known {
+			e.put(figures.fields[number](&e.call), value)
 		}
 	}
 }
